@@ -1,0 +1,45 @@
+# Each target makes .venv and installs what it needs first. PYTHON names the interpreter (3.11 or later).
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo     train and test every criterion on the embedded TIDIGITS corpus"
+	@echo "make test     run the tests"
+	@echo "make bench    run the benchmarks against peers; writes benchmarks/results.json"
+	@echo "make lint     check the style"
+	@echo "make install  install margo and what its recipes need into .venv"
+
+.venv/.made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "margo needs Python 3.11 or later; set PYTHON=")'
+	$(PYTHON) -m venv .venv
+	touch $@
+
+# One stamp an install; newer project files make it stale.
+.venv/.run: .venv/.made pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[corpora,sphere,solvers,classify]'
+	touch $@
+
+.venv/.test: .venv/.run
+	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@
+
+.venv/.lint: .venv/.run
+	$(BIN)/pip install --quiet --editable '.[lint]'
+	touch $@
+
+install: .venv/.run
+
+demo: .venv/.run
+	recipes/tidigits/run.sh
+
+test: .venv/.test
+	$(BIN)/python -m pytest
+
+bench: .venv/.test
+	$(BIN)/python benchmarks/run.py
+
+lint: .venv/.lint
+	$(BIN)/ruff check .
+
+.PHONY: help install demo test bench lint
