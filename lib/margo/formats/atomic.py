@@ -1,0 +1,57 @@
+"""Files appear whole or not at all: written beside their place, synced, then renamed."""
+
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError
+
+
+@contextmanager
+def atomic(path, mode: str = "w"):
+    """Open a temporary file in ``path``'s folder; on success sync it and rename it to ``path``."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, mode, **({} if "b" in mode else {"encoding": "utf-8", "newline": "\n"})) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path, text: str) -> None:
+    with atomic(path) as file:
+        file.write(text)
+
+
+def write_json(path, value) -> None:
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_npz(path, meta: dict, arrays: dict[str, np.ndarray]) -> None:
+    """Named arrays and a JSON ``meta``; the same content always gives the same bytes (no time stamps)."""
+    packed = {"meta": np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8), **arrays}
+    with atomic(path, "wb") as file:
+        np.savez(file, allow_pickle=False, **packed)
+
+
+def read_npz(path) -> tuple[dict, dict[str, np.ndarray]]:
+    """``(meta, arrays)`` of a file of :func:`write_npz`; pickled content is refused."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        return json.loads(arrays.pop("meta").tobytes()), arrays
+    except FileNotFoundError:
+        raise MargoError(f"{path}: no such file") from None
+    except Exception as error:
+        raise MargoError(f"{path}: not an archive of margo ({error})") from None

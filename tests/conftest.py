@@ -1,0 +1,36 @@
+"""Shared fixtures: where the real corpora and the peers' reference files are."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def folder_of(variable: str) -> Path:
+    folder = os.environ.get(variable)
+    if not folder:
+        pytest.skip(f"set {variable} to the folder that holds the data")
+    path = Path(folder)
+    if not path.is_dir():
+        pytest.fail(f"{variable} is {folder}, which is not a folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """Folder with real corpora (fsdd, timit_sample, deterding, usps, sphere ...)."""
+    return folder_of("MARGO_CORPORA")
+
+
+@pytest.fixture(scope="session")
+def references() -> Path:
+    """Folder with reference outputs of peers (htk)."""
+    return folder_of("MARGO_REFERENCES")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
