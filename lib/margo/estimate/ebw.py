@@ -1,0 +1,57 @@
+"""The extended Baum-Welch update of a set of diagonal Gaussians, shared by every criterion that uses it.
+
+Statistics come as ``(occupancy[K], first[K, D], second[K, D])`` of the raw observations, numerator and denominator
+apart; MMI, conditional likelihood and margin differ in how they weight the observations, not in this update.
+"""
+
+import numpy as np
+
+from margo.errors import MargoError
+
+
+def centred(means, numerator, denominator):
+    """Numerator minus denominator about the current means: ``n[K]``, ``sum w (x - mu)``, ``sum w (x - mu)^2``.
+
+    Centring first keeps the digits that ``E[x^2] - E[x]^2`` would lose for data far from the origin.
+    """
+    n, first, second = (np.asarray(up, float) - np.asarray(down, float) for up, down in zip(numerator, denominator))
+    shift = first - n[:, None] * means
+    spread = second - 2.0 * means * first + n[:, None] * means**2
+    return n, shift, spread
+
+
+def smallest_D(means, variances, numerator, denominator) -> np.ndarray:
+    """``[K]``: the bound above which every D keeps Gaussian k's denominator and all its variances positive.
+
+    With centred statistics (n, f, s) the new variance times (n + D)^2 is v D^2 + (s + n v) D + (n s - f^2): a
+    quadratic in D that opens upwards, so its largest real root is the exact bound, where [PW10] and others double D
+    by trial. Positive variances alone do not suffice: a D below -n gives them too, from a negative denominator.
+    """
+    n, f, s = centred(means, numerator, denominator)
+    b = s + n[:, None] * variances
+    c = n[:, None] * s - f**2
+    discriminant = b**2 - 4.0 * variances * c
+    root = np.where(discriminant >= 0, (-b + np.sqrt(np.maximum(discriminant, 0.0))) / (2.0 * variances), -np.inf)
+    return np.maximum(np.maximum(root.max(axis=1, initial=-np.inf), -n), 0.0)
+
+
+def ebw_update(means, variances, numerator, denominator, D, floor=0.0):
+    """New ``(means[K, D], variances[K, D])`` of [PW10] (9) from numerator and denominator statistics.
+
+    ``D[K]`` (or one number) must exceed :func:`smallest_D`; Gaussians with no statistics and D = 0 stay as they are.
+    ``floor`` (number or ``[D]``) is the least variance let through.
+    """
+    n, f, s = centred(means, numerator, denominator)
+    D = np.broadcast_to(np.asarray(D, float), n.shape)
+    idle = (n + D == 0) & (np.abs(f).max(axis=1, initial=0.0) == 0)
+    total = np.where(idle, 1.0, n + D)[:, None]
+    step = f / total
+    updated = np.where(idle[:, None], variances, (s + D[:, None] * variances) / total - step**2)
+    bad = (total[:, 0] <= 0) | ~(updated > 0).all(axis=1)
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise MargoError(
+            f"EBW: D = {D[k]:.6g} is too small for Gaussian {k}: denominator {total[k, 0]:.6g}, smallest variance "
+            f"{updated[k].min():.6g}, occupancy {n[k]:.6g} ({int(bad.sum())} of {len(n)} Gaussians)"
+        )
+    return means + step, np.maximum(updated, floor)

@@ -1,0 +1,116 @@
+"""The EBW update against its definition, its limits, and a function it must increase."""
+
+import numpy as np
+import pytest
+
+from margo.errors import MargoError
+from margo.estimate.ebw import ebw_update, smallest_D
+
+
+def random_case(seed, K=4, D=3, N=30, offset=0.0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(N, D)) + offset
+    up, down = rng.gamma(1.0, size=(2, N, K))
+    means = x[:K] + 0.3 * rng.normal(size=(K, D))
+    variances = rng.uniform(0.3, 2.0, size=(K, D))
+    stats = [(w.sum(0), w.T @ x, w.T @ x**2) for w in (up, down)]
+    return means, variances, *stats
+
+
+def printed_update(means, variances, numerator, denominator, D):
+    """[PW10] (9) as printed, with D per Gaussian."""
+    n, first, second = (a - b for a, b in zip(numerator, denominator))
+    total = (n + D)[:, None]
+    mean = (first + D[:, None] * means) / total
+    return mean, (second + D[:, None] * (variances + means**2)) / total - mean**2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_update_is_the_printed_formula(seed):
+    case = random_case(seed)
+    D = 2.0 * smallest_D(*case) + 0.1
+    for ours, printed in zip(ebw_update(*case, D), printed_update(*case, D)):
+        np.testing.assert_allclose(ours, printed, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_smallest_D_is_the_exact_bound(seed):
+    case = random_case(seed)
+    bound = smallest_D(*case)
+    n = case[2][0] - case[3][0]
+
+    def sound(D):
+        _, variances = printed_update(*case, D)
+        return (variances > 0).all(axis=1) & (n + D > 0)
+
+    for factor in (1.0 + 1e-6, 1.5, 10.0, 1e4):
+        assert sound(bound * factor + 1e-9).all()
+    tight = bound > 1e-6
+    assert tight.any()
+    assert not sound(bound * (1.0 - 1e-6))[tight].any()
+
+
+def test_positive_variances_alone_would_accept_a_negative_denominator():
+    """The rule of [PW10] (all variances positive) is not enough; ours is stricter exactly there."""
+    fooled = 0
+    for seed in range(300):
+        case = random_case(seed, D=1)
+        n = case[2][0] - case[3][0]
+        for D in np.linspace(0.0, 3.0, 30):
+            _, variances = printed_update(*case, np.full(4, D) + 1e-12)
+            negative = n + D < 0
+            fooled += int((negative & (variances > 0).all(axis=1)).sum())
+            assert (smallest_D(*case)[negative] >= D).all()
+    assert fooled > 0
+
+
+def test_too_small_D_is_named():
+    case = random_case(3)
+    D = smallest_D(*case)
+    k = int(np.argmax(D))
+    D = 2.0 * D + 1.0
+    D[k] = 0.4 * smallest_D(*case)[k]
+    with pytest.raises(MargoError, match=f"Gaussian {k}: denominator"):
+        ebw_update(*case, D)
+
+
+def test_infinite_D_and_no_statistics_leave_the_model():
+    means, variances, up, down = random_case(1)
+    still = ebw_update(means, variances, up, down, 1e14)
+    np.testing.assert_allclose(still[0], means, atol=1e-10)
+    nothing = tuple(np.zeros_like(a) for a in up)
+    same = ebw_update(means, variances, nothing, nothing, 0.0)
+    assert np.array_equal(same[0], means) and np.array_equal(same[1], variances)
+
+
+def test_without_denominator_and_D_it_is_maximum_likelihood():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 2)) + 1000.0
+    up = (np.array([50.0]), x.sum(0, keepdims=True), (x**2).sum(0, keepdims=True))
+    nothing = tuple(np.zeros_like(a) for a in up)
+    means, variances = ebw_update(x[:1], np.ones((1, 2)), up, nothing, 0.0)
+    np.testing.assert_allclose(means[0], x.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(variances[0], x.var(0), rtol=1e-6)
+
+
+def test_large_D_raises_a_rational_criterion():
+    """Two classes, one Gaussian each: with 10 times the bound the conditional likelihood rises, start after start."""
+    risen = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        x = np.concatenate([rng.normal(0, 1, (40, 2)), rng.normal(1, 1.5, (40, 2))])
+        y = np.repeat([0, 1], 40)
+        means, variances = x[[0, 40]], rng.uniform(0.5, 2.0, (2, 2))
+
+        def posteriors(means, variances, x=x):
+            log = -0.5 * (((x[:, None] - means) ** 2 / variances) + np.log(variances)).sum(-1)
+            return np.exp(log - np.logaddexp.reduce(log, axis=1)[:, None])
+
+        def criterion(means, variances, x=x, y=y):
+            return np.log(posteriors(means, variances, x)[np.arange(80), y]).sum()
+
+        w = posteriors(means, variances)
+        up, down = ((a.sum(0), a.T @ x, a.T @ x**2) for a in (np.eye(2)[y], w))
+        D = 10.0 * smallest_D(means, variances, up, down).max()
+        risen += criterion(*ebw_update(means, variances, up, down, D)) > criterion(means, variances)
+    assert risen >= 29
