@@ -1,0 +1,154 @@
+"""One map over chunks of a corpus, here, in local processes, or on a Dask cluster.
+
+Chunks are fixed by the data and results come back in chunk order, so what is made of them is the same wherever they
+were worked on. A worker that dies costs another try of its chunk. ``function`` must be importable (a module's
+function, or a ``functools.partial`` of one).
+"""
+
+import multiprocessing
+import sys
+from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+
+from margo.errors import MargoError
+
+TRIES = 3  # of one chunk, when workers die under it
+
+
+def die_with_parent() -> None:
+    """Ask Linux to kill this worker when its parent is killed: orphans would hold memory and open files."""
+    if sys.platform == "linux":
+        import ctypes
+        import signal
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1 is PR_SET_PDEATHSIG
+
+
+class Here:
+    """This process."""
+
+    def map(self, function, chunks):
+        return map(function, chunks)
+
+
+class Processes:
+    """``count`` local processes."""
+
+    def __init__(self, count: int, say):
+        self.count, self.say, self.pool = count, say, None
+        # Forked workers share what is already imported; the parent runs no threads of its own.
+        self.context = multiprocessing.get_context("fork")
+
+    def open(self):
+        if self.pool is None:
+            self.pool = ProcessPoolExecutor(self.count, mp_context=self.context, initializer=die_with_parent)
+        return self.pool
+
+    def close(self):
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=True)
+            self.pool = None
+
+    def map(self, function, chunks):
+        waiting = iter(enumerate(chunks))
+        ahead = deque()  # (index, chunk, tries, future), oldest first; bounded, so that results do not pile up
+
+        def submit(index, chunk, tries):
+            try:
+                ahead.append((index, chunk, tries, self.open().submit(function, chunk)))
+            except BrokenProcessPool:  # a worker died while idle
+                self.close()
+                ahead.append((index, chunk, tries, self.open().submit(function, chunk)))
+
+        for index, chunk in waiting:
+            submit(index, chunk, 1)
+            if len(ahead) >= 4 * self.count:
+                break
+        while ahead:
+            index, chunk, tries, future = ahead[0]
+            try:
+                result = future.result()
+            except BrokenProcessPool:
+                if tries == TRIES:
+                    raise MargoError(f"a worker died {TRIES} times on chunk {index}: out of memory?") from None
+                self.say(f"a worker died; trying chunk {index} again")
+                self.close()
+                lost, tries_of_first = list(ahead), tries + 1
+                ahead.clear()
+                for position, (index, chunk, tries, future) in enumerate(lost):
+                    if future.done() and not future.cancelled() and future.exception() is None:
+                        ahead.append((index, chunk, tries, future))
+                    else:
+                        submit(index, chunk, tries_of_first if position == 0 else tries)
+                continue
+            ahead.popleft()
+            upcoming = next(waiting, None)
+            if upcoming:
+                submit(*upcoming, 1)
+            yield result
+
+
+class Dask:
+    """Workers of a Dask cluster: ``tcp://host:port`` of a running scheduler, or ``slurm``."""
+
+    def __init__(self, address: str):
+        try:
+            from distributed import Client
+        except ImportError:
+            raise MargoError("--cluster needs Dask: pip install 'margo[cluster]'") from None
+        if address == "slurm":
+            from dask_jobqueue import SLURMCluster
+
+            cluster = SLURMCluster(cores=1, processes=1, memory="4GB")
+            cluster.adapt(minimum=1, maximum=64)
+            self.client = Client(cluster)
+        else:
+            try:
+                self.client = Client(address, timeout=10)
+            except (OSError, ValueError) as error:
+                raise MargoError(f"--cluster {address}: no scheduler answers ({error})") from None
+
+    def map(self, function, chunks):
+        futures = deque(self.client.submit(function, chunk, pure=False, retries=TRIES - 1) for chunk in chunks)
+        while futures:
+            yield futures.popleft().result()
+
+    def close(self):
+        self.client.close()
+
+
+@contextmanager
+def place(nj: int = 1, cluster: str = "", say=print):
+    """Where chunks are worked on; closed at the end."""
+    if nj < 1:
+        raise MargoError(f"--nj is {nj}, expected 1 or more")
+    if not cluster and nj == 1:
+        yield Here()
+        return
+    where = Dask(cluster) if cluster else Processes(nj, say)
+    try:
+        yield where
+    finally:
+        where.close()
+
+
+def map_chunks(function, chunks, where=None):
+    """Results of ``function(chunk)``, in chunk order."""
+    return (where or Here()).map(function, chunks)
+
+
+def chunked(lengths, most: int):
+    """Slices of consecutive items whose ``lengths`` add up to about ``most`` each: the same for any number of jobs.
+
+    >>> chunked([3, 3, 3, 9, 1], 6)
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
+    """
+    slices, start, size = [], 0, 0
+    for index, length in enumerate(lengths):
+        if size and size + length > most:
+            slices.append(slice(start, index))
+            start, size = index, 0
+        size += length
+    return [*slices, slice(start, len(lengths))] if len(lengths) else slices

@@ -1,0 +1,100 @@
+"""``step.json``: what a folder's step was asked, what it read, what it wrote. Written last."""
+
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from margo.formats.atomic import write_json
+from margo.runtime.options import plain
+
+NAME = "step.json"
+PACKAGES = ("margo", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundfile", "kaldiio", "kaldialign")
+
+
+def read(folder) -> dict | None:
+    """The record in ``folder``, or None where there is none that can be read."""
+    try:
+        return json.loads((Path(folder) / NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def of(folder) -> dict | None:
+    """The record of the step that made ``folder``: its own, or its parent's where that lists files in it.
+
+    None unless that step ended well.
+    """
+    folder = Path(folder)
+    made = read(folder)
+    if made is None:
+        made = read(folder.parent)
+        if made and not any(name.startswith(folder.name + "/") for name in made.get("outputs", ())):
+            return None
+    return made if made and made.get("status") == "ok" else None
+
+
+def forget(folder) -> None:
+    (Path(folder) / NAME).unlink(missing_ok=True)
+
+
+def digest(outputs: dict[str, str]) -> str:
+    """One hash for all of a step's outputs."""
+    return hashlib.blake2b(json.dumps(sorted(outputs.items())).encode(), digest_size=16).hexdigest()
+
+
+def hash_file(path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def write(folder, name: str, argv: list, options, inputs: dict, outputs: list[str], seconds: float, extra: dict):
+    folder = Path(folder)
+    write_json(
+        folder / NAME,
+        {
+            "status": "ok",
+            "step": name,
+            "argv": argv,
+            "options": plain(options),
+            "inputs": inputs,
+            "outputs": {output: hash_file(folder / output) for output in outputs},
+            "seconds": round(seconds, 3),
+            "peak_memory_mb": peak_memory(),
+            "python": sys.version.split()[0],
+            "packages": versions(),
+            "commit": commit(),
+            **extra,
+        },
+    )
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def peak_memory() -> float:
+    """Largest resident size, in megabytes, of this process or any of its finished children."""
+    kilobytes = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return round(kilobytes / 1024, 1)
+
+
+def commit() -> str | None:
+    """Commit of the checkout this file is in, where there is one."""
+    try:
+        found = subprocess.run(
+            ["git", "-C", os.path.dirname(__file__), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None

@@ -1,0 +1,177 @@
+"""The main program of every step: options from a dataclass, step.log, step.json, exit codes, one-line errors.
+
+A step is a file in ``steps/`` with an ``Options`` dataclass and ``run(options, step)``; see :func:`main`. Exit codes:
+0 done, 1 failed (one clear line; the traceback is in ``step.log``), 2 wrong command line, 130 interrupted.
+"""
+
+import os
+
+# Sums depend on the number of BLAS threads: one a process, set before numpy is imported anywhere.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_variable] = "1"
+
+import dataclasses
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from margo.errors import MargoError
+from margo.runtime import record
+from margo.runtime.options import option, parse
+
+__all__ = ["Parallel", "Seeded", "Step", "Trainer", "main", "option"]
+
+# Which stage of a recipe makes what a step reads; stages mean the same in every speech recipe.
+STAGE_OF = {
+    "data": 0, "make_mfcc": 1, "train_ml": 2, "align": 3, "nbest": 3, "train_mce": 4, "train_mmi": 5, "train_mm": 5,
+    "train_lme": 6, "decode": 7, "score": 7,
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Parallel:
+    """Options of steps that work through a corpus in chunks; none of them changes the result."""
+
+    nj: int = option(1, help="local processes to use")
+    cluster: str = option("", help="address of a running Dask scheduler (tcp://host:port), or slurm")
+
+
+@dataclasses.dataclass(frozen=True)
+class Seeded:
+    """Option of steps that draw random numbers."""
+
+    seed: int = option(0, help="seed of everything random")
+
+
+@dataclasses.dataclass(frozen=True)
+class Trainer:
+    """Option of steps that train in epochs (:mod:`margo.runtime.epochs`) and so refuse to undo other work."""
+
+    overwrite: bool = option(False, help="start anew where --out holds a model made with other settings")
+
+
+class Step:
+    """One run of a step: where it writes, what it reads, what it says."""
+
+    def __init__(self, name: str, options, argv: list[str]):
+        self.name, self.options, self.argv = name, options, argv
+        self.out: Path | None = getattr(options, "out", None)
+        self.inputs: dict[str, str] = {}
+        self.outputs: list[str] = []
+        self.extra: dict = {}
+        self._started = time.perf_counter()
+        self._log = None
+
+    # -- what it says ------------------------------------------------------------------------------------------------
+    def say(self, text: str) -> None:
+        """Tell the user, on standard error and in ``step.log``."""
+        print(text, file=sys.stderr, flush=True)
+        self.log(text)
+
+    def log(self, text: str) -> None:
+        """Tell ``step.log`` only."""
+        if self._log:
+            stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+            self._log.write("".join(f"{stamp} {line}\n" for line in text.rstrip().splitlines()))
+            self._log.flush()
+
+    def progress(self, items, total: int | None = None, what: str = ""):
+        """Iterate over ``items`` with a bar on a terminal, or a plain line every ten seconds elsewhere."""
+        total = len(items) if total is None and hasattr(items, "__len__") else total
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            yield from tqdm(items, total=total, desc=what, leave=False)
+            return
+        said = time.perf_counter()
+        for count, item in enumerate(items, 1):
+            yield item
+            if time.perf_counter() - said > 10:
+                said = time.perf_counter()
+                self.say(f"{what}: {count}" + (f" of {total}" if total else ""))
+
+    # -- what it reads and writes ------------------------------------------------------------------------------------
+    def input(self, folder, made_by: str) -> Path:
+        """``folder``, once it is sure that the step that makes it (``made_by``) ended well there.
+
+        Remembers a digest of its contents, so that a resumed run can tell that its inputs are still the same.
+        """
+        folder = Path(folder)
+        made = record.of(folder)
+        if made is None:
+            stage = STAGE_OF.get(made_by)
+            where = f"run stage {stage} first (--stage {stage})" if stage is not None else f"run {made_by} first"
+            raise MargoError(f"{folder} is not complete (no step.json with status ok): {where}")
+        self.inputs[str(folder)] = record.digest(made["outputs"])
+        return folder
+
+    def input_file(self, path) -> Path:
+        """``path``, a file from outside any step's folder (a configuration, a list); remembers its hash."""
+        path = Path(path)
+        if not path.is_file():
+            raise MargoError(f"{path}: no such file")
+        self.inputs[str(path)] = record.hash_file(path)
+        return path
+
+    def output(self, name: str) -> Path:
+        """Place of the output file ``name`` in the step's own folder; it is recorded as this step's."""
+        if name not in self.outputs:
+            self.outputs.append(name)
+        path = self.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def place(self):
+        """Where chunks are worked on, from ``--nj`` and ``--cluster``; use as a context manager."""
+        from margo.runtime.parallel import place
+
+        return place(self.options.nj, self.options.cluster, self.say)
+
+    # -- its life ----------------------------------------------------------------------------------------------------
+    def begin(self) -> None:
+        if self.out is not None:
+            self.out.mkdir(parents=True, exist_ok=True)
+            for leftover in self.out.glob(".*.tmp"):  # of a run that was killed while writing
+                leftover.unlink()
+            # A folder whose contents are about to change is not complete until step.json is written again. Trainers
+            # first ask whether they may (margo.runtime.epochs).
+            if not isinstance(self.options, Trainer):
+                record.forget(self.out)
+            self._log = open(self.out / "step.log", "a", encoding="utf-8")
+            self.log(f"{self.name} {' '.join(self.argv)}")
+
+    def finish(self) -> None:
+        if self.out is not None:
+            seconds = time.perf_counter() - self._started
+            record.write(self.out, self.name, self.argv, self.options, self.inputs, self.outputs, seconds, self.extra)
+            self.log(f"done in {seconds:.1f} s")
+
+
+def main(description: str, options_class, run) -> None:
+    """Parse the command line into ``options_class``, call ``run(options, step)``, and exit.
+
+    Every step also takes ``--conf FILE``, a TOML file whose table of the step's name (``[train_ml]``) sets options;
+    the command line wins over it.
+    """
+    name, argv = Path(sys.argv[0]).stem, sys.argv[1:]
+    options = parse(name, description, options_class, argv)
+    step = Step(name, options, argv)
+    try:
+        step.begin()
+        run(options, step)
+        step.finish()
+    except MargoError as error:
+        step.log(traceback.format_exc())
+        sys.exit(f"{name}: {error}")
+    except KeyboardInterrupt:
+        step.log("interrupted")
+        print(f"{name}: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output went away, as in `show.py ... | head`
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:
+        step.log(traceback.format_exc())
+        details = f"details in {step.out / 'step.log'}" if step._log else traceback.format_exc()
+        sys.exit(f"{name}: internal error: {type(error).__name__}: {error} ({details})")

@@ -1,0 +1,114 @@
+# Sourced by every recipe's run.sh: options, stages, and the way steps are called. See any recipes/*/run.sh.
+set -Eeuo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+recipe=$(basename "$(cd "$(dirname "$0")" && pwd)")
+conf=$root/conf/$recipe.toml
+python=python3
+if [ -x "$root/.venv/bin/python" ]; then python=$root/.venv/bin/python; fi
+
+# Options of every recipe, with their defaults; a run.sh may change these, and adds its own with `options+=(name)`.
+stage=""
+stop_stage=""
+corpus=""
+exp=$root/exp/$recipe
+nj=2
+seed=0
+cluster=""
+partial=false
+overwrite=false
+options=(stage stop_stage corpus exp nj seed cluster partial overwrite)
+current=""
+
+usage_error() { echo "$recipe: $1" >&2; exit 2; }
+
+show_help() {  # the header comment of run.sh
+    local line
+    while IFS= read -r line; do
+        case $line in
+            '#!'*) ;;
+            '# '*) echo "${line#\# }" ;;
+            '#') echo ;;
+            *) break ;;
+        esac
+    done < "$0"
+    exit 0
+}
+
+parse_options() {
+    local name variable known
+    while [ $# -gt 0 ]; do
+        case $1 in
+            -h|--help) show_help ;;
+            --*) ;;
+            *) usage_error "unexpected argument '$1' (see --help)" ;;
+        esac
+        name=${1#--}; variable=${name//-/_}; known=" ${options[*]} "
+        [[ $name != *_* && $known == *" $variable "* ]] || usage_error "unknown option '$1' (see --help)"
+        [ $# -ge 2 ] && [[ $2 != --* ]] || usage_error "option '$1' needs a value"
+        printf -v "$variable" '%s' "$2"
+        shift 2
+    done
+    check_options
+}
+
+check_options() {
+    local list first last name
+    list=" $(grep -oE '^if stage [0-9]+' "$0" | grep -oE '[0-9]+' | tr '\n' ' ')"
+    first=${list# }; first=${first%% *}
+    last=${list% }; last=${last##* }
+    stage=${stage:-$first}; stop_stage=${stop_stage:-$last}
+    [[ $stage =~ ^[0-9]+$ ]] || usage_error "--stage is '$stage', expected one of$list"
+    [[ $stop_stage =~ ^[0-9]+$ ]] || usage_error "--stop-stage is '$stop_stage', expected one of$list"
+    (( 10#$stage <= 10#$last )) || usage_error "--stage is $stage, expected one of$list"
+    (( 10#$stage <= 10#$stop_stage )) || usage_error "no stage from $stage to $stop_stage"
+    for (( n = 10#$stage; n <= 10#$stop_stage && n <= 10#$last; n++ )); do [[ $list == *" $n "* ]] && break; done
+    (( n <= 10#$stop_stage && n <= 10#$last )) || usage_error "no stage from $stage to $stop_stage; there are$list"
+    [[ $nj =~ ^[1-9][0-9]*$ ]] || usage_error "--nj is '$nj', expected a whole number, 1 or more"
+    [[ $seed =~ ^[0-9]+$ ]] || usage_error "--seed is '$seed', expected a whole number"
+    for name in partial overwrite; do
+        [[ ${!name} == true || ${!name} == false ]] || usage_error "--$name is '${!name}', expected true or false"
+    done
+    for name in corpus exp; do  # paths are the caller's: from where the caller is
+        [[ -z ${!name} || ${!name} == /* ]] || printf -v "$name" '%s' "$PWD/${!name}"
+    done
+    [ -z "$corpus" ] || [ -e "$corpus" ] || usage_error "--corpus $corpus: no such file or folder"
+    "$python" -c 'import margo' 2> /dev/null || { echo "$recipe: margo cannot be imported; run make install in $root" >&2; exit 1; }
+    trap 'failed $?' ERR
+    trap 'echo "$recipe: interrupted; resume with --stage ${current:-$stage}" >&2; exit 130' INT TERM
+}
+
+failed() {
+    echo "$recipe: stage $current failed (exit $1), for the reason given above; resume with --stage $current" >&2
+    exit "$1"
+}
+
+# `if stage N [criterion ...]`: is stage N to run, and any of the criteria, where some are named, wanted?
+stage() {
+    local number=$1 criterion
+    shift
+    (( 10#$stage <= number && number <= 10#$stop_stage )) || return 1
+    current=$number
+    for criterion in "$@"; do
+        wanted "$criterion" && { echo "== $recipe: stage $number ($criterion)" >&2; return 0; }
+    done
+    [ $# -eq 0 ] && echo "== $recipe: stage $number" >&2
+}
+
+wanted() { [[ " $criteria " == *" $1 "* ]]; }
+
+# The ones of the named criteria that are wanted, in the order given.
+only() { local c; for c in "$@"; do if wanted "$c"; then echo "$c"; fi; done; }
+
+# Run steps/<verb>.py or local/<verb>.py with the arguments.
+run() {
+    local verb=$1 folder=steps
+    shift
+    [ -f "$root/steps/$verb.py" ] || folder=local
+    "$python" "$root/$folder/$verb.py" "$@"
+}
+
+# Where there is no --corpus, make the embedded (synthetic) one and use that.
+corpus_or_embedded() {
+    [ -n "$corpus" ] || { corpus=$exp/corpus; run mini_corpus "$recipe" --out "$corpus" --seed "$seed"; }
+}
