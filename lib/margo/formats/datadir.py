@@ -1,0 +1,394 @@
+"""Kaldi data folders: ``wav.scp text utt2spk spk2utt [segments] [feats.scp] [spk2gender]``.
+
+:func:`read` returns a :class:`DataDir` or raises one :class:`MargoError` with every fault of the tables;
+:func:`validate` returns the same faults and, where asked, those of the audio and features the tables name;
+:func:`write` writes the tables sorted, each file whole or not at all.
+
+What happens to what is not as it should be:
+
+===========================  ===================================================================================
+found                        outcome
+===========================  ===================================================================================
+unsorted tables              accepted; a DataDir is sorted by utterance name (byte order, as Kaldi sorts)
+CRLF line ends, UTF-8 mark   accepted, removed
+blank lines                  accepted, skipped
+duplicate key                fault: the second line is named, the first holds
+not UTF-8                    fault with file and line
+missing file                 fault: ``text``, and ``wav.scp`` or ``feats.scp``, are needed; ``utt2spk`` or ``spk2utt``
+empty file, empty value      fault with file (and line); so is a transcript without words
+utterance missing in a file  fault, in whichever file it lacks; ``spk2utt`` must agree with ``utt2spk``
+segments                     times must satisfy 0 <= start < end, the recording must be in ``wav.scp``; an end of -1
+                             is the recording's end; an end up to 0.5 s past the recording is cut, more is a fault
+pipe in ``wav.scp``          fault unless ``allow_pipes``, never run by this module; a pipe in ``feats.scp``: fault
+relative path                taken from the current directory where it exists there (as Kaldi), else from the folder
+absent audio or archive      fault, the first place looked at is named
+unreadable audio             fault with the decoder's words
+zero-length audio            fault (also a feature matrix without frames)
+wrong sample rate            fault if a rate is demanded and the file has another; if none is demanded, files of
+                             different rates in one folder are a fault
+NaN or infinite values       fault, in floating-point audio and in features
+feature dimensions           fault if they differ within the folder
+===========================  ===================================================================================
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from margo.errors import MargoError, refuse
+from margo.formats.atomic import write_text
+
+EXAMPLES = 3  # shown of each kind of fault
+TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "spk2gender", "feats.scp")
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """One row of a data folder; ``audio`` is a path, or a command that ends in ``|``; ``feats`` is ``path:offset``.
+
+    ``recording``, ``start`` and ``end`` (seconds; ``end`` None is the recording's end) are set for segments only.
+    """
+
+    name: str
+    speaker: str
+    words: tuple[str, ...] = ()
+    audio: str | None = None
+    recording: str | None = None
+    start: float | None = None
+    end: float | None = None
+    gender: str | None = None
+    feats: str | None = None
+
+    @property
+    def is_pipe(self) -> bool:
+        return self.audio is not None and is_pipe(self.audio)
+
+
+@dataclass(frozen=True)
+class DataDir:
+    """A data folder in memory: utterances sorted by name."""
+
+    folder: Path
+    utterances: tuple[Utterance, ...]
+
+    def __len__(self) -> int:
+        return len(self.utterances)
+
+    def __iter__(self):
+        return iter(self.utterances)
+
+    @cached_property
+    def by_name(self) -> dict[str, Utterance]:
+        return {utterance.name: utterance for utterance in self.utterances}
+
+    @cached_property
+    def by_speaker(self) -> dict[str, tuple[Utterance, ...]]:
+        groups: dict[str, list[Utterance]] = {}
+        for utterance in self.utterances:
+            groups.setdefault(utterance.speaker, []).append(utterance)
+        return {speaker: tuple(groups[speaker]) for speaker in sorted(groups)}
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every word of every transcript, sorted."""
+        return tuple(sorted({word for utterance in self.utterances for word in utterance.words}))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Everything of one kind that is wrong in a folder."""
+
+    kind: str
+    count: int
+    examples: tuple[str, ...]
+
+    def __str__(self) -> str:
+        more = f"; and {self.count - len(self.examples)} more" if self.count > len(self.examples) else ""
+        return f"{self.kind} ({self.count}): {'; '.join(self.examples)}{more}"
+
+
+class _Faults:
+    """Collects faults by kind, in the order of their first appearance."""
+
+    def __init__(self):
+        self.found: dict[str, list[str]] = {}
+
+    def add(self, kind: str, example: str) -> None:
+        self.found.setdefault(kind, []).append(example)
+
+    def grouped(self) -> list[Fault]:
+        return [Fault(kind, len(all_), tuple(all_[:EXAMPLES])) for kind, all_ in self.found.items()]
+
+
+def is_pipe(audio: str) -> bool:
+    return audio.rstrip().endswith("|")
+
+
+def resolve(value: str, folder: Path) -> str:
+    """A path of a table of ``folder``: as it stands if absolute or there from here, else inside ``folder``."""
+    path = Path(value)
+    if path.is_absolute() or path.exists():
+        return str(path)
+    inside = folder / path
+    return str(inside) if inside.exists() else str(path)
+
+
+def read(folder, *, allow_pipes: bool = False, need_text: bool = True) -> DataDir:
+    """The data folder ``folder``; raises one error that lists all faults of its tables. Opens no audio."""
+    folder = Path(folder)
+    data, faults = _load(folder, allow_pipes, need_text)
+    refuse([str(fault) for fault in faults.grouped()], f"{folder}: not a sound data folder")
+    return data
+
+
+def validate(
+    folder,
+    *,
+    allow_pipes: bool = False,
+    need_text: bool = True,
+    sample_rate: int | None = None,
+    check_audio: bool = True,
+    check_feats: bool = True,
+) -> list[Fault]:
+    """All faults of ``folder``, grouped by kind; an empty list for a sound folder.
+
+    ``check_audio`` opens every audio file's header (and the samples of floating-point files), ``check_feats`` reads
+    every feature matrix. Recordings that are pipes are not run, so nothing is said about their content.
+    """
+    from margo.formats import datacheck
+
+    data, faults = _load(Path(folder), allow_pipes, need_text)
+    if check_audio:
+        datacheck.check_audio(data, sample_rate, faults)
+    if check_feats:
+        datacheck.check_feats(data, faults)
+    return faults.grouped()
+
+
+def write(folder, utterances) -> None:
+    """Write the tables of ``utterances``, sorted; a table that does not apply is removed if an older one is there.
+
+    ``segments``, ``spk2gender`` and ``feats.scp`` are written when at least one utterance has them.
+    """
+    folder = Path(folder)
+    rows = sorted(utterances, key=lambda utterance: utterance.name)
+    refuse(_unwritable(rows), f"{folder}: these utterances cannot be written")
+    speakers: dict[str, list[str]] = {}
+    for row in rows:
+        speakers.setdefault(row.speaker, []).append(row.name)
+    tables: dict[str, dict[str, str]] = {name: {} for name in TABLES}
+    for row in rows:
+        tables["text"][row.name] = " ".join(row.words)
+        tables["utt2spk"][row.name] = row.speaker
+        if row.audio is not None:
+            tables["wav.scp"][row.recording or row.name] = row.audio
+        if row.recording is not None:
+            tables["segments"][row.name] = f"{row.recording} {_seconds(row.start)} {_seconds(row.end)}"
+        if row.gender is not None:
+            tables["spk2gender"][row.speaker] = row.gender
+        if row.feats is not None:
+            tables["feats.scp"][row.name] = row.feats
+    tables["spk2utt"] = {speaker: " ".join(names) for speaker, names in speakers.items()}
+    for name, table in tables.items():
+        if table:
+            write_text(folder / name, "".join(f"{key} {table[key]}".rstrip() + "\n" for key in sorted(table)))
+        else:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _seconds(value: float | None) -> str:
+    return "-1" if value is None else f"{value:.9g}"
+
+
+def _unwritable(rows: list[Utterance]) -> list[str]:
+    """What would not come back from the tables as it went in."""
+    faults = [] if rows else ["no utterances"]
+    faults += [f"{name}: given {count} times" for name, count in Counter(r.name for r in rows).items() if count > 1]
+    recordings: dict[str, str | None] = {}
+    genders: dict[str, str | None] = {}
+    for row in rows:
+        for what in (row.name, row.speaker, row.recording, *row.words):
+            if what is not None and (not what or what.split() != [what]):
+                faults.append(f"{row.name}: {what!r} is empty or holds white space")
+        if recordings.setdefault(row.recording or row.name, row.audio) != row.audio:
+            faults.append(f"{row.name}: recording {row.recording or row.name} has two audio files")
+        if genders.setdefault(row.speaker, row.gender) != row.gender:
+            faults.append(f"{row.name}: speaker {row.speaker} has two genders")
+    if len({row.recording is None for row in rows}) > 1:
+        faults.append("some utterances are segments and some whole recordings")
+    return faults
+
+
+def _table(folder: Path, name: str, faults: _Faults) -> dict[str, str] | None:
+    """``key -> rest of line`` of one table; None if the file is absent."""
+    path = folder / name
+    if not path.is_file():
+        return None
+    table: dict[str, str] = {}
+    for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1):
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+        except UnicodeDecodeError as error:
+            faults.add("not UTF-8", f"{name}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1}")
+            continue
+        if not line:
+            continue
+        key, *rest = line.split(maxsplit=1)
+        if key in table:
+            faults.add("duplicate key", f"{name}:{number}: {key} is there already")
+        elif not rest:
+            table[key] = ""
+            faults.add("empty transcript" if name == "text" else "empty value", f"{name}:{number}: {key}")
+        else:
+            table[key] = rest[0]
+    if not table and not any(where.startswith(f"{name}:") for all_ in faults.found.values() for where in all_):
+        faults.add("empty file", name)
+    return table
+
+
+def _load(folder: Path, allow_pipes: bool, need_text: bool) -> tuple[DataDir, _Faults]:
+    """The folder as far as it can be read, and the faults of its tables."""
+    if not folder.is_dir():
+        raise MargoError(f"{folder}: no such data folder")
+    faults = _Faults()
+    tables = {name: _table(folder, name, faults) for name in TABLES}
+    if not need_text:
+        faults.found.pop("empty transcript", None)
+    if tables["wav.scp"] is None and tables["feats.scp"] is None:
+        faults.add("missing file", "wav.scp (or feats.scp)")
+    if tables["text"] is None and need_text:
+        faults.add("missing file", "text")
+    speakers = _speakers(tables, faults)
+    segments = _segments(tables, faults)
+    audio = {name: _audio_of(name, value, folder, allow_pipes, faults)
+             for name, value in (tables["wav.scp"] or {}).items() if value}  # fmt: skip
+    feats = {name: _feats_of(name, value, folder, faults) for name, value in (tables["feats.scp"] or {}).items()}
+    genders = _genders(tables, speakers, faults)
+
+    if segments is not None:
+        sounds = segments
+    elif tables["wav.scp"] is not None:
+        sounds = audio
+    else:
+        sounds = None
+    lists = {
+        "utt2spk": speakers if tables["utt2spk"] is not None or tables["spk2utt"] is not None else None,
+        "segments" if segments is not None else "wav.scp": sounds,
+        "text": tables["text"],
+        "feats.scp": feats if tables["feats.scp"] is not None else None,
+    }
+    names = _common(lists, faults)
+    utterances = []
+    for name in sorted(names):
+        recording, start, end = (segments or {}).get(name, (None, None, None))
+        utterances.append(
+            Utterance(
+                name=name,
+                speaker=speakers.get(name, name),
+                words=tuple((tables["text"] or {}).get(name, "").split()),
+                audio=audio.get(recording or name),
+                recording=recording,
+                start=start,
+                end=end,
+                gender=genders.get(speakers.get(name, name)),
+                feats=feats.get(name),
+            )
+        )
+    return DataDir(folder, tuple(utterances)), faults
+
+
+def _common(lists: dict[str, dict | None], faults: _Faults) -> set[str]:
+    """Names that every table present holds; a fault for each name that some lack."""
+    present = {name: set(table) for name, table in lists.items() if table is not None}
+    every = set().union(*present.values())
+    for name, keys in present.items():
+        for missing in sorted(every - keys):
+            holder = next(other for other, theirs in present.items() if missing in theirs)
+            faults.add(f"utterance missing in {name}", f"{missing} (it is in {holder})")
+    return set.intersection(*present.values()) if present else set()
+
+
+def _speakers(tables: dict, faults: _Faults) -> dict[str, str]:
+    """``utterance -> speaker`` from utt2spk, checked against spk2utt, or from spk2utt alone."""
+    given, inverse = tables["utt2spk"], tables["spk2utt"]
+    if given is None and inverse is None:
+        faults.add("missing file", "utt2spk")
+        return {}
+    turned: dict[str, str] = {}
+    for speaker, names in (inverse or {}).items():
+        for name in names.split():
+            if name in turned:
+                faults.add("duplicate key", f"spk2utt: {name} belongs to {turned[name]} and {speaker}")
+            turned.setdefault(name, speaker)
+    if given is None:
+        return turned
+    for name, speaker in given.items():
+        if len(speaker.split()) > 1:
+            faults.add("more than one speaker", f"utt2spk: {name}: {speaker}")
+    if inverse is not None:
+        for name in sorted(set(given) | set(turned)):
+            if given.get(name) != turned.get(name):
+                faults.add(
+                    "spk2utt disagrees with utt2spk",
+                    f"{name}: utt2spk says {given.get(name) or 'nothing'}, spk2utt {turned.get(name) or 'nothing'}",
+                )
+    return given
+
+
+def _segments(tables: dict, faults: _Faults) -> dict[str, tuple[str, float, float | None]] | None:
+    if tables["segments"] is None:
+        return None
+    if tables["wav.scp"] is None and tables["feats.scp"] is not None:
+        return None  # features are per utterance already: there is nothing to cut
+    segments = {}
+    for name, value in tables["segments"].items():
+        try:
+            recording, start, end = value.split()
+            start, end = float(start), float(end)
+        except ValueError:
+            faults.add("bad segment", f"{name}: {value!r} (expected: recording start end)")
+            continue
+        whole = end == -1
+        if not (0 <= start < float("inf")) or not (whole or start < end < float("inf")):
+            faults.add("bad segment", f"{name}: from {start:g} to {end:g} s (expected 0 <= start < end)")
+        if recording not in (tables["wav.scp"] or {}):
+            faults.add("recording missing in wav.scp", f"{recording} (segment {name})")
+            continue
+        segments[name] = (recording, start, None if whole else end)
+    return segments
+
+
+def _genders(tables: dict, speakers: dict[str, str], faults: _Faults) -> dict[str, str]:
+    genders = tables["spk2gender"] or {}
+    for speaker, gender in genders.items():
+        if gender not in ("m", "f"):
+            faults.add("bad gender", f"spk2gender: {speaker}: {gender!r} (expected m or f)")
+    if tables["spk2gender"] is not None:
+        for speaker in sorted(set(speakers.values()) - set(genders)):
+            faults.add("speaker missing in spk2gender", speaker)
+    return genders
+
+
+def _audio_of(name: str, value: str, folder: Path, allow_pipes: bool, faults: _Faults) -> str:
+    if is_pipe(value):
+        if not allow_pipes:
+            faults.add("pipe in wav.scp", f"{name}: {value!r} is not run unless pipes are allowed")
+        return value
+    path = resolve(value, folder)
+    if not Path(path).is_file():
+        faults.add("audio file missing", f"{name}: {value}")
+    return path
+
+
+def _feats_of(name: str, value: str, folder: Path, faults: _Faults) -> str:
+    if "|" in value:
+        faults.add("pipe in feats.scp", f"{name}: {value!r}")
+        return value
+    path, colon, offset = value.rpartition(":")
+    if not colon or not offset.split("[")[0].isdigit():
+        path, colon, offset = value, "", ""
+    path = resolve(path, folder)
+    if not Path(path).is_file():
+        faults.add("feature archive missing", f"{name}: {value}")
+    return path + colon + offset
