@@ -1,0 +1,7 @@
+"""What runs the pure packages: steps, epochs, parallel work, records, reports."""
+
+import os
+
+# Sums depend on the number of BLAS threads: one a process, set here, before anything imports numpy.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_variable] = "1"

@@ -83,17 +83,18 @@ def begin(step) -> None:
         "options": {key: value for key, value in plain(step.options).items() if key not in NEUTRAL},
         "inputs": step.inputs,
     }
-    done, unfinished = record.read(step.out), read_started(step.out)
-    for held, what in ((done, "a finished model"), (unfinished, "an unfinished run")):
+    finished, unfinished = record.read(step.out), read_started(step.out)
+    differing = []
+    for held, what in ((finished, "a finished model"), (unfinished, "an unfinished run")):
         differing = differences(held, identity) if held else []
         if differing and not step.options.overwrite:
             raise MargoError(
                 f"{step.out} holds {what} with other settings: {'; '.join(differing)}. "
                 "Give --overwrite true to replace it, or another --exp"
             )
-        if differing or held is done:
-            clear(step.out, held)
     record.forget(step.out)
+    if not unfinished or differing:
+        clear(step.out, finished)
     write_json(step.out / STARTED, identity)
 
 

@@ -44,7 +44,7 @@ def parse(name: str, description: str, options_class, argv: list[str]):
     values = {}
     for path in given.pop("conf"):
         values.update(read_conf(parser, path, name, {field.name: hints[field.name] for field in fields}))
-    values.update(given)
+    values.update({key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
     missing = [flag(f) for f in fields if f.default is dataclasses.MISSING and f.name not in values]
     if missing:
         parser.error(f"missing {', '.join(missing)}")

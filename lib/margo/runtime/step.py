@@ -4,12 +4,6 @@ A step is a file in ``steps/`` with an ``Options`` dataclass and ``run(options, 
 0 done, 1 failed (one clear line; the traceback is in ``step.log``), 2 wrong command line, 130 interrupted.
 """
 
-import os
-
-# Sums depend on the number of BLAS threads: one a process, set before numpy is imported anywhere.
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"
-
 import dataclasses
 import sys
 import time
@@ -138,7 +132,7 @@ class Step:
             # first ask whether they may (margo.runtime.epochs).
             if not isinstance(self.options, Trainer):
                 record.forget(self.out)
-            self._log = open(self.out / "step.log", "a", encoding="utf-8")
+            self._log = open(self.out / "step.log", "a", encoding="utf-8")  # noqa: SIM115 (open to the end)
             self.log(f"{self.name} {' '.join(self.argv)}")
 
     def finish(self) -> None:

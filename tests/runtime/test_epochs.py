@@ -1,0 +1,114 @@
+"""Epochs: killed at any moment and resumed, a run ends with the same bytes; other settings are refused."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+TRAINER = '''
+"""Train a vector."""
+import dataclasses, pathlib, time
+from margo.runtime.step import Parallel, Seeded, Trainer, main, option
+
+@dataclasses.dataclass(frozen=True)
+class Options(Parallel, Seeded, Trainer):
+    out: pathlib.Path = option(help="where")
+    rate: float = option(0.5, help="a rate")
+    pause: float = option(0.0, help="seconds an iteration")
+
+def run(options, step):
+    import numpy as np
+    from margo.formats.atomic import write_npz
+    from margo.runtime import epochs
+
+    def advance(iteration, state):
+        time.sleep(options.pause)
+        state = state * options.rate + np.sin(state + iteration)
+        return state, {"objective": float(state.sum()), "frames": 7}, iteration == 12
+
+    state, reports = epochs.train(step, lambda: np.arange(5.0), advance, lambda s: ({}, {"s": s}),
+                                  lambda meta, arrays: arrays["s"])
+    write_npz(step.output("model.npz"), {}, {"s": state})
+    epochs.finish(step)
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
+'''
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    path = tmp_path / "train_vector.py"
+    path.write_text(TRAINER)
+
+    def call(*arguments, **how):
+        return subprocess.run([sys.executable, path, *map(str, arguments)], capture_output=True, text=True, **how)
+
+    call.path = path
+    return call
+
+
+def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(trainer, tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert trainer("--out", whole).returncode == 0
+    moment = random.Random(1)
+    for _ in range(5):
+        command = [sys.executable, trainer.path, "--out", broken, "--pause", "0.04"]
+        process = subprocess.Popen(map(str, command), start_new_session=True, stderr=subprocess.DEVNULL)
+        time.sleep(0.15 + 0.3 * moment.random())
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not (broken / "step.json").exists()
+    assert trainer("--out", broken, "--pause", "0.04").returncode == 0
+    assert (whole / "model.npz").read_bytes() == (broken / "model.npz").read_bytes()
+    progress = [[json.loads(line)["objective"] for line in open(out / "progress.jsonl")] for out in (whole, broken)]
+    assert progress[0] == progress[1] and len(progress[0]) == 12
+    assert json.loads((broken / "step.json").read_text())["status"] == "ok"
+    assert sorted(p.name for p in broken.iterdir()) == ["model.npz", "progress.jsonl", "step.json", "step.log"]
+
+
+def test_a_finished_run_is_run_again_and_other_settings_are_refused(trainer, tmp_path):
+    out = tmp_path / "out"
+    assert trainer("--out", out).returncode == 0
+    before = (out / "model.npz").read_bytes()
+    again = trainer("--out", out, "--nj", "2")
+    assert again.returncode == 0 and "train_vector 1:" in again.stderr, "a finished step is run, not skipped"
+    refused = trainer("--out", out, "--rate", "0.25")
+    assert refused.returncode == 1 and "--rate was 0.5, is 0.25" in refused.stderr and "--overwrite" in refused.stderr
+    assert (out / "model.npz").read_bytes() == before and (out / "step.json").exists(), "nothing is lost by a refusal"
+    (out / "notes.txt").write_text("mine")
+    assert trainer("--out", out, "--rate", "0.25", "--overwrite").returncode == 0
+    assert (out / "model.npz").read_bytes() != before
+    assert (out / "notes.txt").read_text() == "mine", "only what the step made is replaced"
+
+
+def test_an_unfinished_run_with_other_settings_is_refused(trainer, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(subprocess.TimeoutExpired):
+        trainer("--out", out, "--pause", "0.1", timeout=1.0)
+    assert list(out.glob("iter_*.npz"))
+    refused = trainer("--out", out, "--rate", "0.25", "--pause", "0.1")
+    assert refused.returncode == 1 and "unfinished run" in refused.stderr and "--rate was 0.5" in refused.stderr
+    assert np.load(max(out.glob("iter_*.npz")))["s"].shape == (5,)
+
+
+def test_a_folder_that_is_not_complete_is_not_taken_as_input(tmp_path):
+    from margo.errors import MargoError
+    from margo.runtime.step import Step
+
+    with pytest.raises(MargoError, match="run stage 1 first"):
+        Step("train_ml", None, []).input(tmp_path, "make_mfcc")
+
+
+def test_an_unexpected_error_is_one_line_and_its_traceback_is_in_the_log(tmp_path):
+    path = tmp_path / "break_things.py"
+    path.write_text(TRAINER.replace("import numpy as np\n", "raise KeyError('lost')\n", 1))
+    done = subprocess.run([sys.executable, path, "--out", tmp_path / "o"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "KeyError: 'lost'" in done.stderr
+    assert "Traceback" in (tmp_path / "o" / "step.log").read_text()
