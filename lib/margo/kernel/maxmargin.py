@@ -1,0 +1,107 @@
+"""Maximum-margin training of a generative kernel: machine and model in turn, W never rising ([L04] section 5)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from margo.kernel.metric import Metric, measure, score_gradient
+from margo.kernel.options import MarginOptions
+from margo.kernel.svm import Machine, solve_binary
+
+LEAST_STEP = 1e-8
+"""A step backed off below this has found nothing to gain: training ends."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What one step of training did."""
+
+    iteration: int
+    objective: float
+    """W after the step (of the state kept, where the step was undone)"""
+    change: float
+    """W kept minus W before: never positive"""
+    step: float
+    accepted: bool
+    margin: float
+    """2 / |w| ([L04] (4))"""
+    train_errors: int
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Parameters, metric and machine that belong together, and how they came about."""
+
+    theta: np.ndarray
+    metric: Metric
+    machine: Machine
+    history: list[Iteration]
+
+
+def weights_of(phi: np.ndarray, metric: Metric, machine: Machine) -> np.ndarray:
+    """Weights [P, M] on raw scores: ``phi @ weights + bias`` is the decision."""
+    return metric.solve(phi.T @ machine.coefficients)
+
+
+def margin_of(machine: Machine) -> float:
+    """Distance between the two margins, ``2 / |w|`` ([L04] (4))."""
+    return float(2.0 / max(np.linalg.norm(machine.weights), np.finfo(float).tiny))
+
+
+def train(
+    score: Callable,
+    theta: np.ndarray,
+    signs: np.ndarray,
+    options: MarginOptions,
+    measure_scores: Callable[[np.ndarray], Metric] = measure,
+    solve: Callable = solve_binary,
+    report: Callable[[Iteration], None] = lambda iteration: None,
+) -> Trained:
+    """Lower W by gradient steps on ``theta`` with back-off, the machine solved anew after each ([L04] 5.1).
+
+    ``score(theta)`` returns ``(phi [N, P], pullback)``, with ``pullback(d_phi)`` the gradient by theta;
+    ``measure_scores(phi)`` the metric; ``solve(z, signs, cost, start)`` a :class:`Machine` of the scores as the metric
+    normalises them. A step that raises W is undone and shortened, so W never rises; training ends when an accepted
+    step gains less than ``options.tolerance`` of W. With ``options.iterations`` = 0 the result is the initial machine.
+    """
+
+    def state(theta, start):
+        phi, pullback = score(theta)
+        metric = measure_scores(phi)
+        machine = solve(metric.factor(phi), signs, options.cost, start)
+        return theta, phi, pullback, metric, machine
+
+    def told(number, change, step, accepted):
+        decisions = phi @ weights_of(phi, metric, machine) + machine.bias
+        made = np.where(decisions[:, 0] > 0, 1, -1) if decisions.shape[1] == 1 else decisions.argmax(1)
+        line = Iteration(
+            number, machine.objective, change, step, accepted, margin_of(machine), int((made != signs).sum())
+        )
+        report(line)
+        return line
+
+    theta, phi, pullback, metric, machine = state(theta, None)
+    history = [told(0, 0.0, 0.0, True)]
+    step, direction = options.step, None
+    for number in range(1, options.iterations + 1):
+        if direction is None:
+            gradient = pullback(score_gradient(phi, machine.coefficients, metric))
+            length = np.linalg.norm(gradient)
+            if length == 0.0:
+                break
+            direction = gradient / length
+        tried = state(theta - step * direction, machine.coefficients)
+        change = tried[4].objective - machine.objective
+        accepted = bool(np.isfinite(change) and change <= 0.0)
+        used = step
+        if accepted:
+            theta, phi, pullback, metric, machine = tried
+            step, direction = step * options.growth, None
+        else:
+            step *= options.shrink
+        history.append(told(number, change if accepted else 0.0, used, accepted))
+        small = accepted and -change < options.tolerance * abs(machine.objective)
+        if small or step < LEAST_STEP:
+            break
+    return Trained(theta, metric, machine, history)

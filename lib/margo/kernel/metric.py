@@ -1,0 +1,82 @@
+"""The metric G of a score-space, the objective W it gives a machine, and W's gradient by the scores ([L04] 4.3, 5.2).
+
+A machine is its coefficients A [N, M]: alpha_i y_i in one column for two classes, one column per class for the
+all-in-one machine. With s = Phi' A, the part of W that the kernel enters is ``-1/2 tr(s' G^-1 s)``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Metric:
+    """G of [L04] (28): covariance of the scores, kept within blocks."""
+
+    mean: np.ndarray
+    """[P]"""
+    variances: np.ndarray
+    """[P], the diagonal of G"""
+    inverse: np.ndarray | None = None
+    """G^-1 [P, P] when G is block-diagonal; None when it is diagonal"""
+    mask: np.ndarray | None = None
+    """[P, P], where G may be non-zero; None when it is diagonal"""
+    free: bool = True
+    """Whether G follows the scores; False for the unnormalised kernel, G = I"""
+
+    def solve(self, s: np.ndarray) -> np.ndarray:
+        """``G^-1 s`` for s [P] or [P, M]."""
+        if self.inverse is not None:
+            return self.inverse @ s
+        return (s.T / self.variances).T
+
+    def factor(self, phi: np.ndarray) -> np.ndarray:
+        """Z [N, P] with ``Z Z' = phi G^-1 phi'``: the kernel as an inner product."""
+        if self.inverse is None:
+            return phi / np.sqrt(self.variances)
+        return phi @ np.linalg.cholesky(self.inverse)
+
+
+FLOOR = 1e-12
+"""Part of the mean squared score below which a feature counts as constant."""
+
+
+def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None = None) -> Metric:
+    """Metric of training scores ``phi`` [N, P]: ``none``, ``diagonal``, or ``block`` with a block number a feature."""
+    mean = phi.mean(0)
+    if kind == "none":
+        return Metric(mean, np.ones(phi.shape[1]), free=False)
+    variances = phi.var(0)
+    # a constant feature carries nothing: give it unit scale instead of dividing by rounding errors
+    variances = np.where(variances > FLOOR * (phi**2).mean(0), variances, 1.0)
+    if kind == "diagonal":
+        return Metric(mean, variances)
+    mask = blocks[:, None] == blocks[None, :]
+    centred = phi - mean
+    covariance = np.where(mask, centred.T @ centred / len(phi), 0.0)
+    covariance[np.diag_indices_from(covariance)] = variances * (1.0 + 1e-8)  # keeps nearly singular blocks invertible
+    return Metric(mean, variances, np.linalg.inv(covariance), mask)
+
+
+def kernel_energy(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) -> float:
+    """``sum_ij A_i . A_j K(x_i, x_j)``: twice what the kernel takes from W ([L04] (34))."""
+    s = phi.T @ coefficients
+    return float((s * metric.solve(s)).sum())
+
+
+def score_gradient(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) -> np.ndarray:
+    """``dW / dphi`` [N, P] at fixed coefficients, G moving with the scores ([L04] (36), (37), (40)).
+
+    With V = G^-1 Phi' A: the scores' own part is ``-A V'``, the part through G is ``(phi - mean) B / N`` where B is
+    ``V V'`` within the blocks of G.
+    """
+    v = metric.solve(phi.T @ coefficients)
+    gradient = -coefficients @ v.T
+    if not metric.free:
+        return gradient
+    centred = (phi - metric.mean) / len(phi)
+    if metric.mask is None:
+        return gradient + centred * (v**2).sum(1)
+    outer = np.where(metric.mask, v @ v.T, 0.0)
+    outer[np.diag_indices_from(outer)] *= 1.0 + 1e-8
+    return gradient + centred @ outer

@@ -1,0 +1,86 @@
+"""The machines against scikit-learn's, against their optimality conditions, and warm against cold."""
+
+import numpy as np
+import pytest
+
+from margo.kernel.svm import solve_all, solve_binary
+
+
+def two_classes(seed, n=80, dims=3, gap=1.0):
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) % 2, 1, -1)
+    return rng.normal(size=(n, dims)) + gap * y[:, None] / np.sqrt(dims), y
+
+
+@pytest.mark.parametrize("cost", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("dims", [1, 3, 200])
+def test_binary_against_sklearn(dims, cost):
+    from sklearn.svm import SVC
+
+    z, y = two_classes(1, dims=dims)
+    ours = solve_binary(z, y, cost, tolerance=1e-6)
+    theirs = SVC(kernel="linear", C=cost, tol=1e-8).fit(z, y)
+    w = theirs.coef_[0]
+    assert ours.objective == pytest.approx(np.abs(theirs.dual_coef_).sum() - 0.5 * w @ w, rel=1e-6)
+    np.testing.assert_allclose(ours.weights[:, 0], w, atol=1e-4 * np.abs(w).max())
+    assert ours.bias[0] == pytest.approx(theirs.intercept_[0], abs=1e-3)
+
+
+def test_binary_kkt_conditions():
+    z, y = two_classes(2)
+    machine = solve_binary(z, y, 1.0, tolerance=1e-6)
+    alpha = machine.coefficients[:, 0] * y
+    margins = y * (z @ machine.weights[:, 0] + machine.bias)
+    assert abs(machine.coefficients.sum()) < 1e-9 and alpha.min() >= 0 and alpha.max() <= 1.0
+    assert (margins[alpha < 1e-9] > 1 - 1e-5).all()
+    assert (margins[alpha > 1 - 1e-9] < 1 + 1e-5).all()
+    inside = (alpha > 1e-9) & (alpha < 1 - 1e-9)
+    assert inside.any() and np.abs(margins[inside] - 1).max() < 1e-5
+
+
+def test_warm_start_takes_fewer_steps_to_the_same_value():
+    z, y = two_classes(3, n=200)
+    first = solve_binary(z, y, 1.0)
+    moved = z + 1e-4 * np.random.default_rng(4).normal(size=z.shape)
+    cold = solve_binary(moved, y, 1.0, tolerance=1e-6)
+    assert solve_binary(moved, y, 1.0, first.coefficients, tolerance=1e-6).objective == pytest.approx(
+        cold.objective, rel=1e-8
+    )
+    few = 5
+    warm_early = solve_binary(moved, y, 1.0, first.coefficients, max_steps=few).objective
+    assert warm_early > solve_binary(moved, y, 1.0, max_steps=few).objective
+    assert warm_early == pytest.approx(cold.objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("cost", [0.1, 1.0])
+def test_all_in_one_against_sklearn(cost):
+    from sklearn.svm import LinearSVC
+
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 4, 120)
+    z = rng.normal(size=(120, 5)) + 1.5 * np.eye(5)[y]
+    ours = solve_all(z, y, 4, cost, tolerance=1e-6, max_epochs=5000)
+    theirs = LinearSVC(multi_class="crammer_singer", C=cost, fit_intercept=False, tol=1e-8, max_iter=200_000).fit(z, y)
+
+    def primal(w):
+        f = z @ w
+        rivals = f - f[np.arange(120), y][:, None] + 1.0
+        rivals[np.arange(120), y] = 0.0
+        return 0.5 * (w**2).sum() + cost * rivals.max(1).sum()
+
+    assert ours.objective == pytest.approx(primal(theirs.coef_.T), rel=1e-4)
+    assert ours.objective == pytest.approx(primal(ours.weights), rel=1e-5)  # no duality gap: it certifies itself
+    assert np.abs(ours.coefficients.sum(1)).max() < 1e-9
+    caps = np.where(np.eye(4)[y] > 0, cost, 0)
+    assert (ours.coefficients <= caps + 1e-12).all()
+
+
+def test_all_in_one_of_two_classes_is_the_binary_machine_without_bias():
+    z, y = two_classes(6)
+    whole = solve_all(z, (y > 0).astype(int), 2, 1.0, tolerance=1e-6, max_epochs=5000)
+    difference = whole.weights[:, 1] - whole.weights[:, 0]
+    # the pair (w/2, -w/2) has half the norm of w: the binary problem with twice the cost, no bias
+    from sklearn.svm import LinearSVC
+
+    theirs = LinearSVC(loss="hinge", C=2.0, fit_intercept=False, tol=1e-8, max_iter=200_000).fit(z, y)
+    np.testing.assert_allclose(difference, theirs.coef_[0], rtol=1e-2, atol=1e-2)
