@@ -67,7 +67,8 @@ def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(trainer, tmp_
         assert not (broken / "step.json").exists()
     assert trainer("--out", broken, "--pause", "0.04").returncode == 0
     assert (whole / "model.npz").read_bytes() == (broken / "model.npz").read_bytes()
-    progress = [[json.loads(line)["objective"] for line in open(out / "progress.jsonl")] for out in (whole, broken)]
+    lines = [(out / "progress.jsonl").read_text().splitlines() for out in (whole, broken)]
+    progress = [[json.loads(line)["objective"] for line in part] for part in lines]
     assert progress[0] == progress[1] and len(progress[0]) == 12
     assert json.loads((broken / "step.json").read_text())["status"] == "ok"
     assert sorted(p.name for p in broken.iterdir()) == ["model.npz", "progress.jsonl", "step.json", "step.log"]

@@ -58,7 +58,14 @@ def test_conf_sets_options_and_the_command_line_wins(tmp_path):
     assert read("--data", "x", "--conf", str(conf), "--rate", "4").rate == 4.0
 
 
-@pytest.mark.parametrize("text, says", [("[thing]\nspeed = 1", "no option speed"), ("[thing]\nrate = 'x'", "expected a number"), ("[thing", "Expected")])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("[thing]\nspeed = 1", "no option speed"),
+        ("[thing]\nrate = 'x'", "expected a number"),
+        ("[thing", "Expected"),
+    ],
+)
 def test_wrong_conf(tmp_path, capsys, text, says):
     conf = tmp_path / "c.toml"
     conf.write_text(text)

@@ -72,6 +72,8 @@ def test_chunks_cover_all_and_are_bounded():
 def test_a_dask_cluster_gives_the_same():
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        with place(cluster=cluster.scheduler_address) as where:
-            assert list(map_chunks(square, range(9), where)) == [square(n) for n in range(9)]
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        place(cluster=cluster.scheduler_address) as where,
+    ):
+        assert list(map_chunks(square, range(9), where)) == [square(n) for n in range(9)]
