@@ -6,8 +6,6 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-
 from margo.errors import MargoError
 
 
@@ -38,15 +36,19 @@ def write_json(path, value) -> None:
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
-def write_npz(path, meta: dict, arrays: dict[str, np.ndarray]) -> None:
+def write_npz(path, meta: dict, arrays: dict) -> None:
     """Named arrays and a JSON ``meta``; the same content always gives the same bytes (no time stamps)."""
+    import numpy as np  # here and below: --help of a step must not wait for it
+
     packed = {"meta": np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8), **arrays}
     with atomic(path, "wb") as file:
         np.savez(file, allow_pickle=False, **packed)
 
 
-def read_npz(path) -> tuple[dict, dict[str, np.ndarray]]:
+def read_npz(path) -> tuple[dict, dict]:
     """``(meta, arrays)`` of a file of :func:`write_npz`; pickled content is refused."""
+    import numpy as np
+
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -6,7 +6,6 @@ import os
 import resource
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 from margo.formats.atomic import write_json
@@ -74,6 +73,8 @@ def write(folder, name: str, argv: list, options, inputs: dict, outputs: list[st
 
 
 def versions() -> dict[str, str]:
+    from importlib import metadata
+
     found = {}
     for package in PACKAGES:
         try:
