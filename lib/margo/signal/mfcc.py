@@ -1,0 +1,240 @@
+"""MFCC and filter banks equal to HTK's and to Kaldi's, computed for a batch of frames at a time.
+
+Samples are float32 scaled as 16-bit integers. Frames overlap in memory as a strided view; a batch of them is windowed
+into a zero-padded buffer that stays in cache, transformed by one real FFT call and mapped to channels by one product.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.fft import rfft
+
+from margo.errors import MargoError
+from margo.signal.cmvn import CmvnStats, accumulate, normalise
+from margo.signal.delta import add_deltas
+from margo.signal.options import MfccOptions
+
+BATCH = 256  # frames; the padded frames and their spectra then stay in cache
+# HTK's floor of 1.0 hides the rounding of float32; Kaldi's channels reach down to where it shows.
+PRECISION = {"htk": np.float32, "kaldi": np.float64}
+EPSILON = float(np.finfo(np.float32).eps)  # floor of energies, and Kaldi's floor of channels
+
+
+def frame_sizes(options: MfccOptions, rate: int) -> tuple[int, int]:
+    """Samples in a window and in a shift; fractions are dropped, as HTK and Kaldi do."""
+    sizes = [int(rate * ms / 1000.0 + 1e-6) for ms in (options.window_ms, options.shift_ms)]
+    if min(sizes) < 1:
+        raise MargoError(f"window {options.window_ms} ms, shift {options.shift_ms} ms: less than a sample at {rate} Hz")
+    return sizes[0], sizes[1]
+
+
+def frame_count(samples: int, options: MfccOptions, rate: int) -> int:
+    """Whole windows that fit into ``samples``; 0 when there is none."""
+    window, shift = frame_sizes(options, rate)
+    return max(0, 1 + (samples - window) // shift)
+
+
+def mel(hertz):
+    """Mel scale of both toolkits: 1127 ln(1 + f / 700)."""
+    return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
+
+
+def mel_filters(options: MfccOptions, rate: int, fft_size: int) -> np.ndarray:
+    """Triangles linear in mel over FFT bins, [fft_size / 2 + 1, channels].
+
+    Centres are equidistant in mel between the band's edges. HTK in addition leaves out the constant bin, and with
+    band edges the bin nearest to each: its first bin is lo / width + 1.5 and its last hi / width - 0.5, truncated.
+    """
+    nyquist = rate / 2.0
+    low, high = options.low_freq, options.high_freq
+    high = high if high > 0 else nyquist + high
+    if not 0 <= low < high <= nyquist:
+        raise MargoError(f"band {low:g} to {high:g} Hz does not lie within 0 to {nyquist:g} Hz, half the sample rate")
+    edges = np.linspace(mel(low), mel(high), options.channels + 2)
+    width = rate / fft_size
+    bins = np.arange(fft_size // 2 + 1)
+    position = mel(bins * width)[:, None]
+    left, centre, right = edges[:-2], edges[1:-1], edges[2:]
+    weights = np.minimum((position - left) / (centre - left), (right - position) / (right - centre))
+    first, last = 0, fft_size // 2 - 1
+    if options.variant == "htk":
+        first = max(1, int(low / width + 1.5)) if low > 0 else 1
+        last = min(last, int(high / width + 0.5) - 1) if high < nyquist else last
+    weights[(bins < first) | (bins > last)] = 0.0
+    weights = np.maximum(weights, 0.0)
+    empty = np.flatnonzero(weights.sum(axis=0) == 0)
+    if len(empty):
+        raise MargoError(
+            f"channel {empty[0] + 1} of {options.channels} holds no FFT bin at {rate} Hz, band {low:g} to {high:g} Hz: "
+            "use fewer channels or a longer window"
+        )
+    return weights
+
+
+def dct_matrix(options: MfccOptions) -> np.ndarray:
+    """Log channels to liftered cepstra c0 c1 ..., [channels, 1 + cepstra]."""
+    n, channels = np.arange(1 + options.cepstra), options.channels
+    matrix = np.sqrt(2.0 / channels) * np.cos(np.pi / channels * (np.arange(channels)[:, None] + 0.5) * n)
+    if options.variant == "kaldi":
+        matrix[:, 0] = np.sqrt(1.0 / channels)
+    if options.lifter:
+        matrix *= 1.0 + 0.5 * options.lifter * np.sin(np.pi * n / options.lifter)
+    return matrix
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Constants of one set of options at one sample rate."""
+
+    window: int
+    shift: int
+    fft_size: int
+    taper: np.ndarray  # [window]
+    filters: np.ndarray  # [fft_size / 2 + 1, channels]
+    dct: np.ndarray | None  # [channels, 1 + cepstra]
+
+
+@lru_cache(maxsize=8)
+def _plan(options: MfccOptions, rate: int) -> _Plan:
+    if options.sample_rate not in (0, rate):
+        raise MargoError(f"sample rate is {rate} Hz, expected {options.sample_rate} Hz")
+    window, shift = frame_sizes(options, rate)
+    fft_size = 1 << max(1, (window - 1).bit_length())
+    if options.variant == "htk":
+        taper = np.hamming(window)
+    else:
+        taper = np.hanning(window) ** 0.85
+    precision = PRECISION[options.variant]
+    dct = dct_matrix(options).astype(precision) if options.kind == "mfcc" else None
+    filters = mel_filters(options, rate, fft_size).astype(precision)
+    return _Plan(window, shift, fft_size, taper.astype(precision), filters, dct)
+
+
+def _check_samples(samples: np.ndarray, window: int, rate: int, precision) -> np.ndarray:
+    x = np.ascontiguousarray(samples, dtype=precision)
+    if x.ndim != 1:
+        raise MargoError(f"samples have shape {x.shape}, expected one channel")
+    if len(x) < window:
+        raise MargoError(f"{len(x)} samples, fewer than the {window} of one window at {rate} Hz")
+    if not np.isfinite(x.sum(dtype=np.float64)):
+        bad = np.flatnonzero(~np.isfinite(x))
+        raise MargoError(f"{len(bad)} of {len(x)} samples are not finite, the first is sample {bad[0]}")
+    return x
+
+
+def _frames(x: np.ndarray, plan: _Plan) -> np.ndarray:
+    """Overlapping windows of x as a view [T, window]."""
+    return np.lib.stride_tricks.sliding_window_view(x, plan.window)[:: plan.shift]
+
+
+def _emphasise(x: np.ndarray, coefficient: float) -> np.ndarray:
+    """x[t] - a x[t-1], the first sample against itself, as differences + (1 - a) x[t-1].
+
+    Differences of 16-bit samples are exact in float32, so that no rounding of the large low frequencies covers the
+    small high ones.
+    """
+    gain = x.dtype.type(1.0 - coefficient)
+    emphasised = np.empty_like(x)
+    np.multiply(x[:-1], gain, out=emphasised[1:])
+    emphasised[1:] += x[1:] - x[:-1]
+    emphasised[0] = gain * x[0]
+    return emphasised
+
+
+def _spectral(x: np.ndarray, plan: _Plan, options: MfccOptions) -> tuple[np.ndarray, np.ndarray]:
+    """Channel sums [T, channels] and frame energies [T] of samples x, in the precision of x."""
+    all_frames, all_emphasised = _frames(x, plan), _frames(_emphasise(x, options.preemphasis), plan)
+    gain = x.dtype.type(1.0 - options.preemphasis)  # of a constant: of a frame's mean, and of its first sample
+    count = len(all_frames)
+    batch = min(BATCH, count)
+    channels = np.empty((count, options.channels), x.dtype)
+    energies = np.ones(count, x.dtype)
+    padded = np.zeros((batch, plan.fft_size), x.dtype)
+    magnitudes = np.empty((batch, plan.fft_size // 2 + 1), x.dtype)
+    for start in range(0, count, batch):
+        rows = slice(start, start + batch)
+        frames, emphasised = all_frames[rows], all_emphasised[rows]
+        n = len(frames)
+        tapered = padded[:n, : plan.window]
+        if options.zero_mean:
+            means = frames.mean(axis=1, keepdims=True)
+            np.subtract(emphasised, gain * means, out=tapered)
+            tapered[:, 0] = gain * (frames[:, 0] - means[:, 0])
+            tapered *= plan.taper
+        else:
+            np.multiply(emphasised, plan.taper, out=tapered)
+            tapered[:, 0] = (gain * plan.taper[0]) * frames[:, 0]
+        if options.energy == "E":
+            measured = tapered if not options.raw_energy else frames - means if options.zero_mean else frames
+            np.einsum("tw,tw->t", measured, measured, out=energies[rows])
+        np.abs(rfft(padded[:n], axis=1), out=magnitudes[:n])
+        if options.use_power:
+            np.square(magnitudes[:n], out=magnitudes[:n])
+        np.matmul(magnitudes[:n], plan.filters, out=channels[rows])
+    return channels, energies
+
+
+def _log_energy(energies: np.ndarray, options: MfccOptions) -> np.ndarray:
+    """Log energy [T], normalised per utterance where asked.
+
+    A silent frame has log EPSILON, in both variants (HTK's -1e10 would swamp any model that saw it).
+    """
+    log_energy = np.log(np.maximum(energies, EPSILON))
+    if options.normalise_energy:
+        top = log_energy.max()
+        floor = top - options.silence_floor_db * np.log(10.0) / 10.0
+        log_energy = 1.0 - options.energy_scale * (top - np.maximum(log_energy, floor))
+    return log_energy
+
+
+def static_features(samples: np.ndarray, rate: int, options: MfccOptions) -> np.ndarray:
+    """Features before normalisation and deltas: samples [N] at ``rate`` Hz -> float32 [T, D].
+
+    Never NaN; an utterance shorter than a window, or with a sample that is not finite, is refused.
+    """
+    plan = _plan(options, int(rate))
+    x = _check_samples(samples, plan.window, rate, PRECISION[options.variant])
+    channels, energies = _spectral(x, plan, options)
+    if options.kind != "melspec":
+        np.maximum(channels, 1.0 if options.variant == "htk" else EPSILON, out=channels)
+        np.log(channels, out=channels)
+    if options.kind == "mfcc":
+        cepstra = channels @ plan.dct
+        body, extra = cepstra[:, 1:], cepstra[:, :1]
+    else:
+        body, extra = channels, None
+    if options.energy == "none":
+        return np.ascontiguousarray(body, np.float32)
+    if options.energy == "E":
+        extra = _log_energy(energies, options)[:, None]
+    parts = [extra, body] if options.variant == "kaldi" else [body, extra]
+    return np.concatenate(parts, axis=1, dtype=np.float32)
+
+
+def normalised_columns(options: MfccOptions) -> slice:
+    """Static columns that mean and variance normalisation touches: HTK leaves the log energy alone."""
+    return slice(0, -1 if options.variant == "htk" and options.energy == "E" else None)
+
+
+def cmvn_stats(statics: np.ndarray, options: MfccOptions) -> CmvnStats:
+    """Additive statistics of the columns to normalise; summed over a speaker's utterances for ``cmvn = "speaker"``."""
+    return accumulate(statics[:, normalised_columns(options)])
+
+
+def finish_features(statics: np.ndarray, options: MfccOptions, stats: CmvnStats | None = None) -> np.ndarray:
+    """Normalise statics [T, D] and add derivatives, float32 [T, D (1 + deltas)].
+
+    ``stats`` are the speaker's; without them an utterance is normalised by its own.
+    """
+    if options.cmvn != "none":
+        columns = normalised_columns(options)
+        stats = accumulate(statics[:, columns]) if stats is None else stats
+        statics = statics.copy()
+        statics[:, columns] = normalise(statics[:, columns], stats, options.cmvn_mean, options.cmvn_variance)
+    return add_deltas(statics, options.deltas, options.delta_window, repeat_once=options.variant == "kaldi")
+
+
+def compute_features(samples: np.ndarray, rate: int, options: MfccOptions) -> np.ndarray:
+    """Samples [N] -> finished features, float32 [T, D]; ``cmvn = "speaker"`` takes the utterance for the speaker."""
+    return finish_features(static_features(samples, rate, options), options)
