@@ -1,0 +1,125 @@
+"""Tables from USPS, MNIST and CSV layouts, whole and broken."""
+
+import gzip
+import struct
+
+import h5py
+import numpy as np
+import pytest
+
+from margo.errors import MargoError
+from margo.formats.tables import Table, read_corpus, read_csv, read_table, write_table
+
+
+def idx(array) -> bytes:
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.astype(np.uint8).tobytes()
+
+
+def mnist_files(folder, zipped=False, dotted=False):
+    rng = np.random.default_rng(0)
+    content = {}
+    for stem, count in (("train", 30), ("t10k", 20)):
+        x, y = rng.integers(0, 256, (count, 4, 5)), np.arange(count) % 10
+        content[stem] = x, y
+        for what, array in (("images", x), ("labels", y)):
+            name = f"{stem}-{what}{'.' if dotted else '-'}idx{array.ndim}-ubyte"
+            data = idx(array)
+            if zipped:
+                with gzip.open(folder / f"{name}.gz", "wb") as file:
+                    file.write(data)
+            else:
+                (folder / name).write_bytes(data)
+    return content
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("dotted", [False, True])
+def test_mnist_files(tmp_path, zipped, dotted):
+    content = mnist_files(tmp_path, zipped, dotted)
+    tables = read_corpus(tmp_path)
+    for group, stem in (("train", "train"), ("test", "t10k")):
+        x, y = content[stem]
+        np.testing.assert_allclose(tables[group].x, x.reshape(len(x), 20) / 255.0)
+        assert np.array_equal(tables[group].y, y)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "t10k-labels-idx1-ubyte").unlink(), "t10k-labels-idx.*is not there"),
+        (lambda f: (f / "train-images-idx3-ubyte").write_bytes(b"\x89PNG"), "not an idx file"),
+        (lambda f: (f / "train-images-idx3-ubyte").write_bytes(idx(np.zeros((3, 4, 5)))[:-1]), "59 bytes.*promises 60"),
+        (lambda f: (f / "train-images-idx3-ubyte").write_bytes(idx(np.zeros((3, 4, 5)))), "3 images but 30 labels"),
+        (lambda f: (f / "train-images-idx3-ubyte").write_bytes(idx(np.zeros(3))), "1 dimensions, expected 3"),
+        (lambda f: (f / "train-labels-idx1-ubyte").write_bytes(idx(np.full(30, 77))), "not all digits"),
+    ],
+)
+def test_broken_mnist_is_named(tmp_path, damage, message):
+    mnist_files(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(MargoError, match=message):
+        read_corpus(tmp_path)
+
+
+def test_usps_layout(tmp_path):
+    with h5py.File(tmp_path / "usps.h5", "w") as file:
+        for group, count in (("train", 12), ("test", 10)):
+            file.create_dataset(f"{group}/data", data=np.ones((count, 256)))
+            file.create_dataset(f"{group}/target", data=np.arange(count) % 10)
+    for path in (tmp_path, tmp_path / "usps.h5"):
+        assert read_corpus(path)["train"].x.shape == (12, 256)
+    with h5py.File(tmp_path / "usps.h5", "a") as file:
+        del file["test/target"]
+    with pytest.raises(MargoError, match="test/target: not there"):
+        read_corpus(tmp_path)
+    (tmp_path / "usps.h5").write_text("no")
+    with pytest.raises(MargoError, match="not an HDF5 file"):
+        read_corpus(tmp_path)
+
+
+def test_real_usps(corpora):
+    tables = read_corpus(corpora / "usps")
+    assert (tables["train"].x.shape, tables["test"].x.shape) == ((7291, 256), (2007, 256))
+
+
+def test_csv(tmp_path):
+    path = tmp_path / "pixels.csv"
+    path.write_text("a,class,b\n1,water,2\n?,roof,4\n5,,6\n")
+    table = read_csv(path)
+    assert table.names == ("roof", "water")
+    assert list(table.y) == [1, 0, -1]
+    np.testing.assert_array_equal(table.x, [[1, 2], [np.nan, 4], [5, 6]])
+    path.write_text("b,a,kind\n10,1,0\n9,2,1\n")
+    assert read_csv(path).names == ("0", "1")
+    assert read_csv(path, "b").names == ("9", "10")
+    with pytest.raises(MargoError, match="no column 'c'; it has b, a, kind"):
+        read_csv(path, "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,label\n1,x\n2\n", "line 3: 1 cells, the header has 2"),
+        ("a,label\none,x\n", "line 2: column a is 'one', expected a number"),
+        ("a,label\n", "found 1 lines"),
+    ],
+)
+def test_bad_csv_is_named(tmp_path, text, message):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(MargoError, match=message):
+        read_corpus(tmp_path / "t.csv")
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(MargoError, match="neither an .h5"):
+        read_corpus(tmp_path)
+    with pytest.raises(MargoError, match="no such file"):
+        read_corpus(tmp_path / "x")
+
+
+def test_round_trip(tmp_path):
+    table = Table(np.array([[1.0, np.nan]]), np.array([0]), ("only",))
+    write_table(tmp_path / "t.npz", table)
+    back = read_table(tmp_path / "t.npz")
+    np.testing.assert_array_equal(back.x, table.x)
+    assert back.names == ("only",)
