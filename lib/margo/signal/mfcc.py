@@ -15,7 +15,7 @@ from margo.signal.cmvn import CmvnStats, accumulate, normalise
 from margo.signal.delta import add_deltas
 from margo.signal.options import MfccOptions
 
-BATCH = 256  # frames; the padded frames and their spectra then stay in cache
+BATCH = 384  # frames; the padded frames and their spectra then stay in cache
 # HTK's floor of 1.0 hides the rounding of float32; Kaldi's channels reach down to where it shows.
 PRECISION = {"htk": np.float32, "kaldi": np.float64}
 EPSILON = float(np.finfo(np.float32).eps)  # floor of energies, and Kaldi's floor of channels
@@ -117,8 +117,7 @@ def _check_samples(samples: np.ndarray, window: int, rate: int, precision) -> np
         raise MargoError(f"samples have shape {x.shape}, expected one channel")
     if len(x) < window:
         raise MargoError(f"{len(x)} samples, fewer than the {window} of one window at {rate} Hz")
-    if not np.isfinite(x.sum(dtype=np.float64)):
-        bad = np.flatnonzero(~np.isfinite(x))
+    if not np.isfinite(x.sum()) and len(bad := np.flatnonzero(~np.isfinite(x))):
         raise MargoError(f"{len(bad)} of {len(x)} samples are not finite, the first is sample {bad[0]}")
     return x
 
@@ -128,42 +127,43 @@ def _frames(x: np.ndarray, plan: _Plan) -> np.ndarray:
     return np.lib.stride_tricks.sliding_window_view(x, plan.window)[:: plan.shift]
 
 
-def _emphasise(x: np.ndarray, coefficient: float) -> np.ndarray:
-    """x[t] - a x[t-1], the first sample against itself, as differences + (1 - a) x[t-1].
+def _emphasise(x: np.ndarray, gain, out: np.ndarray, scratch: np.ndarray) -> None:
+    """x[t] - a x[t-1] into ``out`` [N], but for its first entry, as differences + (1 - a) x[t-1]; ``gain`` is 1 - a.
 
     Differences of 16-bit samples are exact in float32, so that no rounding of the large low frequencies covers the
     small high ones.
     """
-    gain = x.dtype.type(1.0 - coefficient)
-    emphasised = np.empty_like(x)
-    np.multiply(x[:-1], gain, out=emphasised[1:])
-    emphasised[1:] += x[1:] - x[:-1]
-    emphasised[0] = gain * x[0]
-    return emphasised
+    np.subtract(x[1:], x[:-1], out=out[1:])
+    np.multiply(x[:-1], gain, out=scratch[1:])
+    out[1:] += scratch[1:]
 
 
 def _spectral(x: np.ndarray, plan: _Plan, options: MfccOptions) -> tuple[np.ndarray, np.ndarray]:
     """Channel sums [T, channels] and frame energies [T] of samples x, in the precision of x."""
-    all_frames, all_emphasised = _frames(x, plan), _frames(_emphasise(x, options.preemphasis), plan)
-    gain = x.dtype.type(1.0 - options.preemphasis)  # of a constant: of a frame's mean, and of its first sample
+    all_frames = _frames(x, plan)
     count = len(all_frames)
     batch = min(BATCH, count)
+    gain = x.dtype.type(1.0 - options.preemphasis)  # of a constant: of a frame's mean, and of its first sample
     channels = np.empty((count, options.channels), x.dtype)
     energies = np.ones(count, x.dtype)
+    signal = np.zeros((batch - 1) * plan.shift + plan.window, x.dtype)  # pre-emphasised, as far as a batch needs
+    scratch = np.empty_like(signal)
+    emphasised = _frames(signal, plan)
     padded = np.zeros((batch, plan.fft_size), x.dtype)
     magnitudes = np.empty((batch, plan.fft_size // 2 + 1), x.dtype)
     for start in range(0, count, batch):
-        rows = slice(start, start + batch)
-        frames, emphasised = all_frames[rows], all_emphasised[rows]
+        frames = all_frames[start : start + batch]
         n = len(frames)
+        rows, samples = slice(start, start + n), (n - 1) * plan.shift + plan.window
         tapered = padded[:n, : plan.window]
+        _emphasise(x[start * plan.shift :][:samples], gain, signal[:samples], scratch[:samples])
         if options.zero_mean:
             means = frames.mean(axis=1, keepdims=True)
-            np.subtract(emphasised, gain * means, out=tapered)
+            np.subtract(emphasised[:n], gain * means, out=tapered)
             tapered[:, 0] = gain * (frames[:, 0] - means[:, 0])
             tapered *= plan.taper
         else:
-            np.multiply(emphasised, plan.taper, out=tapered)
+            np.multiply(emphasised[:n], plan.taper, out=tapered)
             tapered[:, 0] = (gain * plan.taper[0]) * frames[:, 0]
         if options.energy == "E":
             measured = tapered if not options.raw_energy else frames - means if options.zero_mean else frames
