@@ -1,0 +1,73 @@
+"""model.npz: an HmmSet as named arrays and a JSON ``meta``; never pickled."""
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.formats.atomic import read_npz, write_npz
+from margo.model.hmm import HmmSet, Unit
+from margo.model.pool import GaussianPool
+
+KIND = "margo hmm set"
+VERSION = 1
+ARRAYS = ("means", "variances", "log_weights", "offsets", "unit_states", "unit_sizes", "log_transitions")
+
+
+def write_model(path, hmms: HmmSet) -> None:
+    """Write ``hmms``; the same model always gives the same bytes."""
+    arrays = {
+        "means": hmms.pool.means,
+        "variances": hmms.pool.variances,
+        "log_weights": hmms.pool.log_weights,
+        "offsets": hmms.pool.offsets,
+        "unit_states": np.concatenate([unit.states for unit in hmms.units]),
+        "unit_sizes": np.array([unit.n_states for unit in hmms.units], np.int64),
+        "log_transitions": hmms.log_transitions,
+    }
+    if hmms.variance_floor is not None:
+        arrays["variance_floor"] = hmms.variance_floor
+    meta = {
+        "kind": KIND,
+        "version": VERSION,
+        "units": [unit.name for unit in hmms.units],
+        "lexicon": [[word, list(parts)] for word, parts in hmms.lexicon.items()],
+        "silence": hmms.silence,
+        "meta": hmms.meta,
+    }
+    write_npz(path, meta, arrays)
+
+
+def read_model(path) -> HmmSet:
+    """The HmmSet of :func:`write_model`'s file; anything else is refused with its name and what was found."""
+    meta, arrays = read_npz(path)
+    if not isinstance(meta, dict) or meta.get("kind") != KIND:
+        raise MargoError(f"{path}: not a model of margo")
+    if meta.get("version") != VERSION:
+        raise MargoError(f"{path}: model format {meta.get('version')}, this margo reads {VERSION}")
+    missing = [name for name in ARRAYS if name not in arrays]
+    if missing:
+        raise MargoError(f"{path}: lacks {', '.join(missing)}")
+    try:
+        return _assemble(meta, arrays)
+    except (MargoError, ValueError, KeyError, TypeError) as error:
+        raise MargoError(f"{path}: {error}") from None
+
+
+def _assemble(meta: dict, arrays: dict) -> HmmSet:
+    sizes = arrays["unit_sizes"]
+    if len(sizes) != len(meta["units"]):
+        raise ValueError(f"{len(meta['units'])} unit names for {len(sizes)} units")
+    states, transitions = np.cumsum([0, *sizes]), np.cumsum([0, *(sizes + 2) ** 2])
+    for name, length in (("unit_states", states[-1]), ("log_transitions", transitions[-1])):
+        if arrays[name].shape != (length,):
+            raise ValueError(f"{name} has shape {arrays[name].shape}, expected {(int(length),)}")
+    units = tuple(
+        Unit(
+            name,
+            arrays["unit_states"][states[i] : states[i + 1]],
+            arrays["log_transitions"][transitions[i] : transitions[i + 1]].reshape(sizes[i] + 2, sizes[i] + 2),
+        )
+        for i, name in enumerate(meta["units"])
+    )
+    pool = GaussianPool(arrays["means"], arrays["variances"], arrays["log_weights"], arrays["offsets"])
+    lexicon = {word: tuple(parts) for word, parts in meta["lexicon"]}
+    return HmmSet(pool, units, lexicon, meta["silence"], arrays.get("variance_floor"), meta["meta"])

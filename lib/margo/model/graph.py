@@ -1,0 +1,227 @@
+"""Search graphs as flat arrays, compiled from an HmmSet.
+
+Nodes 0 .. E-1 emit one frame each time they are entered; the null nodes behind them emit nothing and are numbered so
+that every null-to-null arc goes upwards. A unit's entry and exit stay null nodes, so each arc stands for at most one
+transition parameter. Time is counted in frames consumed: an arc into an emitting node takes one, an arc into a null
+node none.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.model.hmm import HmmSet
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Arcs sorted by destination, in order of creation within one: where searches meet equals, the first arc wins.
+
+    states int [S']: the pool states the graph uses, the columns of the likelihoods it is searched with; state int [E]:
+    column of each emitting node; node_word int [E]: word the node belongs to, -1 for silence; arc_start int [n + 1],
+    source, log_prob, transition (index into ``HmmSet.log_transitions``, or -1), word and unit (entered by that arc, or
+    -1), destination: all [A]; out_start int [n + 1], out_arc int [A]: arcs by source.
+    """
+
+    states: np.ndarray
+    state: np.ndarray
+    node_word: np.ndarray
+    arc_start: np.ndarray
+    source: np.ndarray
+    destination: np.ndarray
+    log_prob: np.ndarray
+    transition: np.ndarray
+    word: np.ndarray
+    unit: np.ndarray
+    out_start: np.ndarray
+    out_arc: np.ndarray
+    start: int
+    end: int
+    words: tuple[str, ...]
+
+    @property
+    def n_emitting(self) -> int:
+        return len(self.state)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.arc_start) - 1
+
+    @property
+    def n_arcs(self) -> int:
+        return len(self.source)
+
+    def transition_counts(self, arc_counts: np.ndarray, n_transitions: int) -> np.ndarray:
+        """Sum expected arc counts [A] into transition parameters [P]."""
+        used = self.transition >= 0
+        return np.bincount(self.transition[used], arc_counts[used], n_transitions)
+
+
+def align_graph(hmms: HmmSet, words) -> Graph:
+    """Forced alignment: the words in order, silence optional at both ends and between words."""
+    hmms.check_words(words)
+    build = _Builder(hmms)
+    here = build.optional_silence(build.start)
+    for word in words:
+        here = build.optional_silence(build.word(here, hmms.word_index[word]))
+    return build.finish(here)
+
+
+def isolated_graph(hmms: HmmSet, log_prior: np.ndarray | None = None) -> Graph:
+    """Exactly one of the words, with optional silence around it; ``log_prior`` [V] is added to each."""
+    build = _Builder(hmms)
+    hub, tail = build.optional_silence(build.start), build.null()
+    for word in range(len(hmms.words)):
+        build.arc(build.word(hub, word, 0.0 if log_prior is None else log_prior[word]), tail)
+    return build.finish(build.optional_silence(tail))
+
+
+def loop_graph(hmms: HmmSet, insertion_penalty: float = 0.0) -> Graph:
+    """One or more words in any order; ``insertion_penalty`` is added to the score for every word."""
+    build = _Builder(hmms)
+    hub, tail = build.null(), build.null()
+    build.arc(build.optional_silence(build.start), hub)
+    for word in range(len(hmms.words)):
+        build.arc(build.word(hub, word, insertion_penalty), tail)
+    tail = build.optional_silence(tail)
+    build.arc(tail, hub)
+    return build.finish(tail)
+
+
+def bigram_graph(hmms: HmmSet, log_bigram: np.ndarray, scale: float = 1.0, insertion_penalty: float = 0.0) -> Graph:
+    """One or more words under a bigram.
+
+    ``log_bigram`` [V + 1, V + 1]: row v is the previous word and row V the start; column v the next word and column V
+    the end. Each arc costs ``scale * log_bigram + insertion_penalty``; the end costs no penalty; -inf forbids.
+    """
+    size = len(hmms.words) + 1
+    if np.shape(log_bigram) != (size, size):
+        raise MargoError(f"bigram has shape {np.shape(log_bigram)}, the model's words ask for {(size, size)}")
+    build = _Builder(hmms)
+    heads = [build.null() for _ in hmms.words]
+    tails = [build.optional_silence(build.word(head, word)) for word, head in enumerate(heads)]
+    final = build.null()
+    for row, tail in enumerate([*tails, build.optional_silence(build.start)]):
+        for column, head in enumerate(heads):
+            if log_bigram[row, column] > -np.inf:
+                build.arc(tail, head, scale * log_bigram[row, column] + insertion_penalty)
+        if row < size - 1 and log_bigram[row, -1] > -np.inf:
+            build.arc(tail, final, scale * log_bigram[row, -1])
+    return build.finish(final)
+
+
+class _Builder:
+    """Collects nodes and arcs; null nodes are negative numbers until :meth:`finish` gives all nodes their order."""
+
+    def __init__(self, hmms: HmmSet):
+        self.hmms = hmms
+        self.states: list[np.ndarray] = []
+        self.node_words: list[np.ndarray] = []
+        self.emitting = 0
+        self.nulls = 0
+        self.columns: list[np.ndarray] = []  # each [6, n]: source, destination, log_prob, transition, word, unit
+        self.pending: list[tuple] = []
+        self.start = self.null()
+
+    def null(self) -> int:
+        self.nulls += 1
+        return -self.nulls
+
+    def arc(self, source: int, destination: int, log_prob: float = 0.0, word: int = -1, unit: int = -1) -> None:
+        self.pending.append((source, destination, log_prob, -1, word, unit))
+
+    def chain(self, here: int, unit_index: int, word: int, log_prob: float, mark: int) -> int:
+        """One unit behind ``here``; returns its exit. ``mark`` is the word that its first arc enters, or -1."""
+        unit = self.hmms.units[unit_index]
+        entry, exit_ = self.null(), self.null()
+        self.arc(here, entry, log_prob, mark, unit_index)
+        if self.pending:
+            self.columns.append(np.array(self.pending, np.float64).T)
+            self.pending = []
+        nodes = np.empty(unit.n_states + 2)
+        nodes[0], nodes[-1] = entry, exit_
+        nodes[1:-1] = np.arange(self.emitting, self.emitting + unit.n_states)
+        sources, destinations = np.nonzero(unit.log_transitions > -np.inf)
+        arcs = np.full((6, len(sources)), -1.0)
+        arcs[0], arcs[1] = nodes[sources], nodes[destinations]
+        arcs[2] = unit.log_transitions[sources, destinations]
+        arcs[3] = self.hmms.transition_offsets[unit_index] + sources * (unit.n_states + 2) + destinations
+        self.columns.append(arcs)
+        self.states.append(unit.states)
+        self.node_words.append(np.full(unit.n_states, word))
+        self.emitting += unit.n_states
+        return exit_
+
+    def word(self, here: int, word: int, log_prob: float = 0.0) -> int:
+        for position, name in enumerate(self.hmms.lexicon[self.hmms.words[word]]):
+            first = position == 0
+            here = self.chain(here, self.hmms.unit_index[name], word, log_prob if first else 0.0, word if first else -1)
+        return here
+
+    def optional_silence(self, here: int) -> int:
+        """Silence or nothing behind ``here``; without a silence unit just ``here``."""
+        if self.hmms.silence is None:
+            return here
+        after = self.null()
+        self.arc(here, after)
+        self.arc(self.chain(here, self.hmms.unit_index[self.hmms.silence], -1, 0.0, -1), after)
+        return after
+
+    def finish(self, last: int) -> Graph:
+        end = self.null()
+        self.arc(last, end)
+        arcs = np.concatenate([*self.columns, np.array(self.pending, np.float64).T], axis=1)
+        ends = arcs[:2].astype(np.int64)
+        order = _null_order(ends, self.nulls)
+        # Null nodes were numbered -1, -2 ...: as indices these count from behind, hence the reversal.
+        number = np.concatenate([np.arange(self.emitting), self.emitting + order[::-1]])
+        source, destination = number[ends]
+        by_destination = np.argsort(destination, kind="stable")
+        source, destination, arcs = source[by_destination], destination[by_destination], arcs[:, by_destination]
+        n_nodes = self.emitting + self.nulls
+        states, state = np.unique(np.concatenate(self.states), return_inverse=True)
+        return Graph(
+            states=states,
+            state=state.astype(np.int64),
+            node_word=np.concatenate(self.node_words).astype(np.int64),
+            arc_start=_starts(destination, n_nodes),
+            source=source,
+            destination=destination,
+            log_prob=np.ascontiguousarray(arcs[2]),
+            transition=arcs[3].astype(np.int64),
+            word=arcs[4].astype(np.int64),
+            unit=arcs[5].astype(np.int64),
+            out_start=_starts(source, n_nodes),
+            out_arc=np.argsort(source, kind="stable"),
+            start=int(number[self.start]),
+            end=int(number[end]),
+            words=self.hmms.words,
+        )
+
+
+def _starts(keys: np.ndarray, number: int) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=number))])
+
+
+def _null_order(ends: np.ndarray, nulls: int) -> np.ndarray:
+    """Place of each null node (in order of creation) such that null-to-null arcs go upwards, int [nulls]."""
+    sources, destinations = -1 - ends[:, (ends < 0).all(axis=0)]
+    if (sources < destinations).all():
+        return np.arange(nulls)
+    waiting = np.bincount(destinations, minlength=nulls)
+    followers: list[list[int]] = [[] for _ in range(nulls)]
+    for source, destination in zip(sources.tolist(), destinations.tolist()):
+        followers[source].append(destination)
+    ready = np.flatnonzero(waiting == 0).tolist()
+    place = np.full(nulls, -1)
+    for position in range(nulls):
+        if not ready:
+            raise MargoError("graph: a loop can be run through without a frame (a word of tee models only)")
+        node = ready.pop(0)
+        place[node] = position
+        for follower in followers[node]:
+            waiting[follower] -= 1
+            if waiting[follower] == 0:
+                ready.append(follower)
+    return place

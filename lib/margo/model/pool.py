@@ -1,0 +1,99 @@
+"""All diagonal Gaussians of a system in one flat pool; a state is a run of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margo.errors import refuse
+
+MAX_FAULTS = 20  # a broken model is broken everywhere: the first faults tell the story
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPool:
+    """``K`` weighted diagonal Gaussians, those of state ``s`` being ``offsets[s]:offsets[s + 1]``.
+
+    means [K, D], variances [K, D], log_weights [K] in float64, offsets int64 [S + 1]. A component of weight zero
+    (``log_weights = -inf``) is allowed as long as its state has a living one: that is how a dead component waits for
+    the next split.
+    """
+
+    means: np.ndarray
+    variances: np.ndarray
+    log_weights: np.ndarray
+    offsets: np.ndarray
+
+    def __post_init__(self):
+        for name in ("means", "variances", "log_weights"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+        object.__setattr__(self, "offsets", np.ascontiguousarray(self.offsets, np.int64))
+        refuse(self.validate(), "Gaussian pool")
+
+    @property
+    def n_gaussians(self) -> int:
+        return self.means.shape[0]
+
+    @property
+    def n_states(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def dimension(self) -> int:
+        return self.means.shape[1]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Components of each state, int [S]."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> np.ndarray:
+        """State of each Gaussian, int [K]."""
+        return np.repeat(np.arange(self.n_states), self.sizes)
+
+    def validate(self) -> list[str]:
+        """Every fault found, each naming state, component and value; an empty list when all is well."""
+        faults = self._shape_faults()
+        if faults:
+            return faults
+        bad = {
+            "mean": (self.means, ~np.isfinite(self.means), "a finite number"),
+            "variance": (self.variances, ~(np.isfinite(self.variances) & (self.variances > 0)), "a positive number"),
+        }
+        for name, (values, wrong, expected) in bad.items():
+            for gaussian, dimension in np.argwhere(wrong)[:MAX_FAULTS]:
+                place = self.place(gaussian)
+                faults.append(f"{place}, dimension {dimension}: {name} {values[gaussian, dimension]}, not {expected}")
+        for gaussian in np.flatnonzero(np.isnan(self.log_weights) | (self.log_weights > 1e-6))[:MAX_FAULTS]:
+            faults.append(f"{self.place(gaussian)}: log weight {self.log_weights[gaussian]}, not a number up to 0")
+        if not faults:
+            sums = np.add.reduceat(np.exp(self.log_weights), self.offsets[:-1])
+            for state in np.flatnonzero(np.abs(sums - 1) > 1e-3)[:MAX_FAULTS]:
+                faults.append(f"state {state}: weights sum to {sums[state]:.6g}, not 1")
+        return faults
+
+    def place(self, gaussian: int) -> str:
+        """``state s, component m`` (both from 0) of a Gaussian."""
+        state = int(np.searchsorted(self.offsets, gaussian, side="right")) - 1
+        return f"state {state}, component {gaussian - self.offsets[state]}"
+
+    def _shape_faults(self) -> list[str]:
+        if self.means.ndim != 2 or self.means.shape[1] == 0:
+            return [f"means have shape {self.means.shape}, not [K, D]"]
+        faults = []
+        if self.variances.shape != self.means.shape:
+            faults.append(f"variances have shape {self.variances.shape}, means {self.means.shape}")
+        if self.log_weights.shape != self.means.shape[:1]:
+            faults.append(f"log_weights have shape {self.log_weights.shape}, not [{len(self.means)}]")
+        offsets = self.offsets
+        if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(self.means):
+            faults.append(f"offsets do not run from 0 to {len(self.means)}")
+        elif (np.diff(offsets) < 1).any():
+            faults.append(f"state {int(np.argmin(np.diff(offsets)))} has no Gaussian")
+        return faults
+
+
+def single_gaussians(means: np.ndarray, variances: np.ndarray) -> GaussianPool:
+    """A pool with one Gaussian a state; means, variances [S, D]."""
+    states = len(means)
+    return GaussianPool(means, variances, np.zeros(states), np.arange(states + 1))
