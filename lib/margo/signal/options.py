@@ -1,6 +1,6 @@
 """What the front end can be asked for, and how two sets of features are told apart. Standard library only."""
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 
 from margo.errors import MargoError, refuse
 
@@ -12,9 +12,13 @@ CHOICES = {
 }
 
 
+def knob(default, help: str, choices=None):
+    return field(default=default, kw_only=True, metadata={"help": help, "choices": choices})
+
+
 @dataclass(frozen=True)
 class MfccOptions:
-    """Front end, HTK's defaults with MFCC_E_D_A and energy normalisation. Frequencies in Hz, times in milliseconds.
+    """Front end; the defaults are HTK's MFCC_E_D_A with energy normalisation.
 
     ``variant`` decides what is a convention rather than a knob:
 
@@ -30,41 +34,39 @@ class MfccOptions:
     ==================  ==========================================  ==========================================
     """
 
-    variant: str = "htk"
-    kind: str = "mfcc"  # mfcc; fbank: log channels; melspec: channels
-    sample_rate: int = 0  # 0: the data's own; else audio is resampled to it
-    window_ms: float = 25.0
-    shift_ms: float = 10.0
-    preemphasis: float = 0.97
-    zero_mean: bool = False  # subtract each window's mean first
-    channels: int = 26
-    low_freq: float = 0.0
-    high_freq: float = 0.0  # 0: half the sample rate; negative: that much below it
-    use_power: bool = False  # power spectrum rather than magnitudes
-    cepstra: int = 12  # c1 ... c12
-    lifter: float = 22.0  # 0: none
-    energy: str = "E"  # E: log energy, 0: zeroth cepstrum, none
-    raw_energy: bool = True  # energy before pre-emphasis and window
-    normalise_energy: bool = True  # 1 - energy_scale (max - E), per utterance
-    energy_scale: float = 0.1
-    silence_floor_db: float = 50.0  # normalised energy is floored this far under the utterance's maximum
-    deltas: int = 2  # 0: statics, 1: + deltas, 2: + accelerations
-    delta_window: int = 2
-    cmvn: str = "none"  # normalisation of the statics: none, utterance, speaker
-    cmvn_mean: bool = True
-    cmvn_variance: bool = False
+    variant: str = knob("htk", "whose conventions hold", CHOICES["variant"])
+    kind: str = knob("mfcc", "cepstra, log channels, or channels", CHOICES["kind"])
+    sample_rate: int = knob(0, "resample to this many Hz; 0: the data's own rate")
+    window_ms: float = knob(25.0, "length of a frame in ms")
+    shift_ms: float = knob(10.0, "from frame to frame in ms")
+    preemphasis: float = knob(0.97, "weight of the sample before")
+    zero_mean: bool = knob(False, "subtract each frame's mean")
+    channels: int = knob(26, "triangles of the mel filter bank")
+    low_freq: float = knob(0.0, "lower edge of the filter bank in Hz")
+    high_freq: float = knob(0.0, "upper edge in Hz; 0: half the sample rate, negative: that much below it")
+    use_power: bool = knob(False, "power spectrum instead of magnitudes")
+    cepstra: int = knob(12, "cepstra beside the zeroth")
+    lifter: float = knob(22.0, "liftering of cepstra; 0: none")
+    energy: str = knob("E", "column beside the cepstra: log energy, zeroth cepstrum, none", CHOICES["energy"])
+    raw_energy: bool = knob(True, "energy of the samples before pre-emphasis and window")
+    normalise_energy: bool = knob(True, "log energy as 1 - energy_scale (maximum of the utterance - E)")
+    energy_scale: float = knob(0.1, "slope of normalised energy")
+    silence_floor_db: float = knob(50.0, "normalised energy is floored this far under the utterance's maximum")
+    deltas: int = knob(2, "derivatives beside the statics: 1 deltas, 2 accelerations too")
+    delta_window: int = knob(2, "frames to each side that a derivative sees")
+    cmvn: str = knob("none", "normalise statics over", CHOICES["cmvn"])
+    cmvn_mean: bool = knob(True, "normalise means")
+    cmvn_variance: bool = knob(False, "normalise variances")
 
     def __post_init__(self) -> None:
-        refuse(_faults(self), "feature options")
+        faults = _faults(self)
+        if faults:
+            raise ValueError("; ".join(faults))
 
 
 def _faults(o: MfccOptions) -> list[str]:
-    faults = [
-        f"{name} is {getattr(o, name)!r}, expected one of {', '.join(allowed)}"
-        for name, allowed in CHOICES.items()
-        if getattr(o, name) not in allowed
-    ]
     limits = [
+        *((name, getattr(o, name) in allowed, f"one of {', '.join(allowed)}") for name, allowed in CHOICES.items()),
         ("sample_rate", o.sample_rate >= 0, "0 or more"),
         ("window_ms", o.window_ms > 0, "more than 0"),
         ("shift_ms", o.shift_ms > 0, "more than 0"),
@@ -78,34 +80,12 @@ def _faults(o: MfccOptions) -> list[str]:
         ("deltas", 0 <= o.deltas <= 3, "0 to 3"),
         ("delta_window", o.delta_window >= 1, "1 or more"),
     ]
-    return faults + [f"{name} is {getattr(o, name)!r}, expected {want}" for name, good, want in limits if not good]
+    return [f"{name} is {getattr(o, name)!r}, expected {want}" for name, good, want in limits if not good]
 
 
-KALDI = MfccOptions(
-    variant="kaldi", zero_mean=True, channels=23, low_freq=20.0, use_power=True, normalise_energy=False, deltas=0
-)
-
-
-def from_dict(table: dict, source: str = "feature options") -> MfccOptions:
-    """Options of a parsed TOML or JSON ``table``; keys it lacks have the default of its ``variant``.
-
-    ``source`` names the file in messages. Whole numbers are accepted for real ones, nothing else is converted.
-    """
-    types = {field.name: field.type for field in fields(MfccOptions)}
-    faults = [f"unknown key {key}" for key in table if key not in types]
-    values = {}
-    for key in table.keys() & types.keys():
-        value, expected = table[key], types[key]
-        if expected is float and type(value) is int:
-            value = float(value)
-        if type(value) is not expected:
-            faults.append(f"{key} is {value!r}, expected a value of type {expected.__name__}")
-        values[key] = value
-    refuse(sorted(faults), source)
-    try:
-        return replace(KALDI if values.get("variant") == "kaldi" else MfccOptions(), **values)
-    except MargoError as error:
-        raise MargoError(f"{source}: {error}") from None
+def plain_options(options: MfccOptions) -> MfccOptions:
+    """The front end's options alone, of an instance of a class that adds others."""
+    return MfccOptions(**{each.name: getattr(options, each.name) for each in fields(MfccOptions)})
 
 
 def static_dimension(options: MfccOptions) -> int:
@@ -120,7 +100,7 @@ def dimension(options: MfccOptions) -> int:
 
 def describe(options: MfccOptions, sample_rate: int) -> dict:
     """Canonical record kept with features and models: every option, the true sample rate and the dimension."""
-    return {**asdict(options), "sample_rate": int(sample_rate), "dimension": dimension(options)}
+    return {**asdict(plain_options(options)), "sample_rate": int(sample_rate), "dimension": dimension(options)}
 
 
 def describe_given(columns: int) -> dict:
@@ -129,10 +109,22 @@ def describe_given(columns: int) -> dict:
 
 
 def options_of(record: dict, source: str = "feature record") -> MfccOptions:
-    """The options that a record of :func:`describe` was made with."""
+    """The options that a record of :func:`describe` was made with; ``source`` names its file in messages."""
     if record.get("variant") == "given":
-        raise MargoError(f"{source}: these features were given ready-made, how to compute them is not known")
-    return from_dict({key: value for key, value in record.items() if key != "dimension"}, source)
+        raise MargoError(f"{source}: these features were given ready-made; how to compute them is not known")
+    types = {each.name: each.type for each in fields(MfccOptions)} | {"dimension": int}
+    faults = [f"{key} is missing" for key in types if key not in record]
+    faults += [f"unknown key {key}" for key in record if key not in types]
+    faults += [
+        f"{key} is {value!r}, expected a value of type {types[key].__name__}"
+        for key, value in record.items()
+        if key in types and type(value) is not types[key] and not (types[key] is float and type(value) is int)
+    ]
+    refuse(faults, source)
+    try:
+        return MfccOptions(**{key: types[key](value) for key, value in record.items() if key != "dimension"})
+    except ValueError as error:
+        raise MargoError(f"{source}: {error}") from None
 
 
 def same_features(expected: dict, found: dict, where: str = "features") -> None:
