@@ -1,0 +1,162 @@
+"""The entries sorted by Gaussian and scaled to a unit ball: what every solver multiplies with.
+
+Inside the solvers the ball has radius 1 and margins are counted from ``origin`` in multiples of ``unit``:
+
+    w = r w'    q = r^2 q'    g' = r g / unit    n' = r^2 n / unit    d0' = (d0 - origin) / unit    nu' = r^2 nu / unit
+
+so that one set of step rules serves every radius and every length of utterance. C and lambda are unchanged. Only the
+U Gaussians that some entry touches are kept; the others stay where they are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margo.estimate.lme.certificate import best_level
+from margo.estimate.lme.problem import Problem
+
+SMALL = 64  # Gaussians touched by at most this many pairs are multiplied in stacks, larger ones singly
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """E' entries in order of (Gaussian, pair), none repeated; see the module's first lines for the scaling."""
+
+    start: np.ndarray  # [N] d0'
+    used: np.ndarray  # [U] the k of each kept Gaussian
+    offsets: np.ndarray  # [U + 1] its entries
+    pair: np.ndarray  # [E']
+    slot: np.ndarray  # [E'] index into used
+    counts: np.ndarray  # [E'] n'
+    gradients: np.ndarray  # [E', D] g'
+    soft: float | None
+    origin: float
+    unit: float
+    radius: float
+    n_gaussians: int
+
+    @property
+    def n_pairs(self) -> int:
+        return len(self.start)
+
+
+def arrange(problem: Problem, dtype=np.float64) -> Layout:
+    """Sort, merge and scale the entries of ``problem``; ``dtype`` is that of the gradients."""
+    order = np.lexsort((problem.pair, problem.gaussian))
+    pair, gaussian = problem.pair[order], problem.gaussian[order]
+    first = np.flatnonzero(np.r_[True, (np.diff(pair) != 0) | (np.diff(gaussian) != 0)]) if len(order) else order
+    counts = problem.counts[order]
+    radius = np.sqrt(problem.radius2)
+    reach = np.sqrt(np.bincount(problem.pair, np.einsum("ed,ed->e", problem.gradients, problem.gradients), problem.n_pairs))
+    unit = radius * reach.max() or np.ptp(problem.margins) or 1.0
+    gradients = np.empty((len(order), problem.dimension), dtype)
+    np.multiply(problem.gradients[order] if dtype == np.float64 else problem.gradients.astype(dtype)[order],
+                dtype(radius / unit), out=gradients)
+    if len(first) < len(order):
+        counts, gradients = np.add.reduceat(counts, first), np.add.reduceat(gradients, first)
+        pair, gaussian = pair[first], gaussian[first]
+    used, offsets = np.unique(gaussian, return_index=True)
+    offsets = np.r_[offsets, len(gaussian)]
+    origin, _ = best_level(problem.margins, problem.soft)
+    return Layout(
+        start=(problem.margins - origin) / unit,
+        used=used,
+        offsets=offsets,
+        pair=pair,
+        slot=np.repeat(np.arange(len(used)), np.diff(offsets)),
+        counts=counts * (problem.radius2 / unit),
+        gradients=gradients,
+        soft=problem.soft,
+        origin=origin,
+        unit=unit,
+        radius=radius,
+        n_gaussians=problem.n_gaussians,
+    )
+
+
+def pull(layout: Layout, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """b_k = sum_m lambda_m g_mk [U, D] and 1/2 sum_m lambda_m n_mk [U], for weights lambda [N]."""
+    of_entry = weights[layout.pair]
+    half = 0.5 * np.bincount(layout.slot, of_entry * layout.counts, len(layout.used))
+    of_entry = of_entry.astype(layout.gradients.dtype, copy=False)
+    b = np.empty((len(layout.used), layout.gradients.shape[1]), layout.gradients.dtype)
+    bounds = layout.offsets.tolist()
+    for k, (i, j) in enumerate(zip(bounds, bounds[1:])):
+        np.dot(of_entry[i:j], layout.gradients[i:j], out=b[k])
+    return b.astype(np.float64, copy=False), half
+
+
+def push(layout: Layout, shift: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """sum_k g_mk . w_k - 1/2 n_mk q_k [N], for w [U, D] and q [U]: the change of every margin."""
+    gains = np.empty(len(layout.pair), layout.gradients.dtype)
+    shift = shift.astype(layout.gradients.dtype, copy=False)
+    bounds = layout.offsets.tolist()
+    for k, (i, j) in enumerate(zip(bounds, bounds[1:])):
+        np.dot(layout.gradients[i:j], shift[k], out=gains[i:j])
+    return np.bincount(layout.pair, gains - 0.5 * layout.counts * width[layout.slot], layout.n_pairs)
+
+
+def in_problem_units(layout: Layout, shift: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shift [K, D] and augmentation [K] of the problem from w' and q' of the layout, shrunk into the ball.
+
+    Shrinking w by s and q by s^2 keeps an augmentation of zero at zero.
+    """
+    squares = np.einsum("kd,kd->k", shift, shift)
+    extra = np.maximum(width - squares, 0)
+    total = squares.sum() + extra.sum()
+    shrink = min(1.0, 1 / np.sqrt(total)) if total > 0 else 1.0
+    whole = np.zeros((layout.n_gaussians, shift.shape[1]))
+    whole[layout.used] = (shrink * layout.radius) * shift
+    augmentation = np.zeros(layout.n_gaussians)
+    augmentation[layout.used] = (shrink * layout.radius) ** 2 * extra
+    return whole, augmentation
+
+
+class Curvature:
+    """sum_k c_k J_k J_k' [N + 1, N + 1], rows of J_k: (g_mk - n_mk w_k, -n_mk t_k), and (-2 w_k, -2 t_k) for nu.
+
+    With c_k = 1 / (2 a_k) and t = 0 this is the Hessian of the dual objective; the conic method brings its own c, w
+    and t. Cost: sum_k N_k^2 D, N_k the pairs that touch k; where the pairs are put is worked out once.
+    """
+
+    def __init__(self, layout: Layout):
+        self.layout = layout
+        sizes = np.diff(layout.offsets)
+        small = sizes <= SMALL
+        self.stacks = []  # (k [n], entries [n, size]) of Gaussians touched by equally many pairs
+        targets = []
+        n = layout.n_pairs
+        for size in np.unique(sizes[small]):
+            members = np.flatnonzero(small & (sizes == size))
+            entries = layout.offsets[members][:, None] + np.arange(size)
+            rows = layout.pair[entries]
+            self.stacks.append((members, entries))
+            targets.append((rows[:, :, None] * n + rows[:, None, :]).ravel())
+        self.targets = np.concatenate(targets) if targets else np.empty(0, np.int64)
+        self.large = np.flatnonzero(~small)
+
+    def __call__(self, weight: np.ndarray, shift: np.ndarray, extra: np.ndarray | None = None) -> np.ndarray:
+        layout, n = self.layout, self.layout.n_pairs
+        dimension = shift.shape[1]
+        root = np.sqrt(weight)
+        j = np.empty((len(layout.pair), dimension + (extra is not None)))
+        centre = shift if extra is None else np.column_stack([shift, extra])
+        np.multiply(layout.counts[:, None], -centre[layout.slot], out=j)
+        j[:, :dimension] += layout.gradients
+        j *= root[layout.slot][:, None]
+        pieces = []
+        for _members, entries in self.stacks:
+            block = j[entries]
+            pieces.append(np.matmul(block, block.transpose(0, 2, 1)).ravel())
+        out = np.zeros((n + 1, n + 1))
+        if pieces:
+            out[:n, :n] = np.bincount(self.targets, np.concatenate(pieces), n * n).reshape(n, n)
+        for k in self.large:
+            block = j[layout.offsets[k] : layout.offsets[k + 1]]
+            rows = layout.pair[layout.offsets[k] : layout.offsets[k + 1]]
+            out[rows[:, None], rows] += block @ block.T
+        scaled = (-2 * root)[:, None] * centre
+        border = np.bincount(layout.pair, np.einsum("ed,ed->e", j, scaled[layout.slot]), n)
+        out[n, :n] = out[:n, n] = border
+        out[n, n] = np.einsum("kd,kd->", scaled, scaled)
+        return out

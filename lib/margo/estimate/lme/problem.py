@@ -1,0 +1,172 @@
+"""The large-margin program as arrays, its solution, and the margins of any point recomputed from the entries.
+
+A pair m sets a training token against one of its competitors. Its two Viterbi paths meet Gaussian k in n_mk frames
+(reference minus competitor), and its margin in the normalised means u_k = mu_k / sigma_k, moved by w_k and widened
+by v_k >= 0, is
+
+    margin_m = d0_m + sum_k g_mk . w_k - 1/2 sum_k n_mk (|w_k|^2 + v_k)            [LJ07] (9), (56)
+
+with the ball sum_k |w_k|^2 + v_k <= r^2 ([LJ07] (33), (52)).
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from margo.errors import refuse
+
+CHUNK = 65536  # entries gathered at once: bounds the temporary of ``margins`` to a few tens of megabytes
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Maximise rho subject to margin_m >= rho for every pair, inside the ball; see the module's first lines.
+
+    margins    [N]     d0, the margins at the start
+    pair       [E]     m of each non-zero (m, k) entry; entries may come in any order, repeated ones add up
+    gaussian   [E]     k of each entry
+    counts     [E]     n_mk; over a pair they sum to zero when both paths have the same length, which nothing relies on
+    gradients  [E, D]  g_mk, the gradient of margin m with respect to u_k at the start
+    n_gaussians        K, touched by an entry or not
+    radius2            r^2 > 0
+    soft               C: maximise rho - C sum_m max(0, rho - margin_m) instead; None for the hard margin
+    """
+
+    margins: np.ndarray
+    pair: np.ndarray
+    gaussian: np.ndarray
+    counts: np.ndarray
+    gradients: np.ndarray
+    n_gaussians: int
+    radius2: float
+    soft: float | None = None
+
+    def __post_init__(self):
+        for name in ("margins", "counts", "gradients"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+        faults = _index_faults(self)
+        if not faults:
+            for name in ("pair", "gaussian"):
+                object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
+            object.__setattr__(self, "n_gaussians", int(self.n_gaussians))
+            faults = _shape_faults(self) or _value_faults(self)
+        refuse(faults, "the large-margin problem cannot be solved as given")
+        object.__setattr__(self, "radius2", float(self.radius2))
+        object.__setattr__(self, "soft", None if self.soft is None else float(self.soft))
+
+    @property
+    def n_pairs(self) -> int:
+        return len(self.margins)
+
+    @property
+    def dimension(self) -> int:
+        return self.gradients.shape[1]
+
+    def unbalanced(self) -> int:
+        """Number of pairs whose counts do not sum to zero, as those of two paths of equal length do."""
+        total = np.bincount(self.pair, self.counts, self.n_pairs)
+        size = np.bincount(self.pair, np.abs(self.counts), self.n_pairs)
+        return int(np.count_nonzero(np.abs(total) > 1e-9 * size))
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A feasible point with a proof of how far it can be from the optimum.
+
+    rho           the margin reached: the smallest one, or with a soft margin the level the slacks are counted from
+    shift         [K, D]  w_k; the new normalised means are u_k + w_k
+    augmentation  [K]     v_k; all zero when the relaxation is tight, and then rho is optimal for the means alone
+    multipliers   [N]     lambda_m >= 0, sum 1 (and at most C): how much each pair holds rho down
+    gap           (bound - objective) / scale, recomputed from shift, augmentation and multipliers; see certificate.py
+    method        what ran last: dual, conic, gradient, socp or sdp
+    seconds       CPU time
+    objective     rho, less C times the sum of slacks
+    bound         no feasible point has an objective above it
+    solver        the program that did the work: "margo", or the one cvxpy called
+    notes         what the caller should know: fallbacks, the choice of an external solver, unbalanced pairs
+    """
+
+    rho: float
+    shift: np.ndarray
+    augmentation: np.ndarray
+    multipliers: np.ndarray
+    gap: float
+    method: str
+    seconds: float
+    objective: float
+    bound: float
+    solver: str = "margo"
+    notes: tuple[str, ...] = ()
+
+
+def margins(problem: Problem, shift: np.ndarray, augmentation: np.ndarray) -> np.ndarray:
+    """Margins [N] at u0 + shift [K, D], widened by augmentation [K], straight from the entries. [LJ07] (58)"""
+    width = np.einsum("kd,kd->k", shift, shift) + augmentation
+    gains = -0.5 * problem.counts * width[problem.gaussian]
+    for start in range(0, len(gains), CHUNK):
+        block = slice(start, start + CHUNK)
+        gains[block] += np.einsum("ed,ed->e", problem.gradients[block], shift[problem.gaussian[block]])
+    return problem.margins + np.bincount(problem.pair, gains, problem.n_pairs)
+
+
+def _index_faults(problem: Problem) -> list[str]:
+    """What is wrong with the integers, found before they are converted."""
+    faults = []
+    for name in ("pair", "gaussian"):
+        values = np.asarray(getattr(problem, name))
+        if values.size and not np.issubdtype(values.dtype, np.integer):
+            faults.append(f"{name} has type {values.dtype}; give integers")
+    if not np.issubdtype(np.asarray(problem.n_gaussians).dtype, np.integer) or np.ndim(problem.n_gaussians):
+        faults.append(f"n_gaussians is {problem.n_gaussians!r}; give one integer")
+    return faults
+
+
+def _shape_faults(problem: Problem) -> list[str]:
+    faults = []
+    for name, ndim in (("margins", 1), ("pair", 1), ("gaussian", 1), ("counts", 1), ("gradients", 2)):
+        shape = getattr(problem, name).shape
+        if len(shape) != ndim:
+            faults.append(f"{name} has shape {shape}; it must have {ndim} dimension{'s' * (ndim > 1)}")
+    if faults:
+        return faults
+    sizes = {name: len(getattr(problem, name)) for name in ("pair", "gaussian", "counts", "gradients")}
+    if len(set(sizes.values())) > 1:
+        faults.append(f"entries differ in number: {sizes}; each entry needs a pair, a Gaussian, a count and a gradient")
+    if not problem.n_pairs:
+        faults.append("there are no pairs; keep at least one token and one competitor (more tokens, a larger gamma)")
+    if problem.n_gaussians < 1:
+        faults.append(f"n_gaussians is {problem.n_gaussians}; it must be at least 1")
+    if not problem.dimension:
+        faults.append("gradients have no columns; the feature dimension must be at least 1")
+    return faults
+
+
+def _value_faults(problem: Problem) -> list[str]:
+    faults = []
+    for name, end in (("pair", problem.n_pairs), ("gaussian", problem.n_gaussians)):
+        values = getattr(problem, name)
+        if values.size and (values.min() < 0 or values.max() >= end):
+            faults.append(f"{name} runs from {values.min()} to {values.max()}; it must lie in 0 to {end - 1}")
+    for name in ("margins", "counts", "gradients"):
+        values = getattr(problem, name)
+        if values.size and not np.isfinite(values.sum()):  # the sum first: no temporary as large as the gradients
+            bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+            if len(bad):
+                faults.append(f"{name} has {len(bad)} values that are not finite, the first at {bad[0]}; drop that pair")
+    if not (np.isscalar(problem.radius2) and np.isfinite(problem.radius2) and problem.radius2 > 0):
+        faults.append(f"radius2 is {problem.radius2}; give a squared radius above 0")
+    if problem.soft is not None and not (np.isscalar(problem.soft) and np.isfinite(problem.soft) and problem.soft > 0):
+        faults.append(f"soft is {problem.soft}; give C above 0, or None for the hard margin")
+    elif problem.soft is not None and problem.soft * problem.n_pairs < 1 - 1e-9:
+        faults.append(
+            f"soft is {problem.soft:g} for {problem.n_pairs} pairs, so rho is unbounded; "
+            f"C must be at least 1 / pairs = {1 / problem.n_pairs:g} (nu at most 1 in C = 1 / (nu x pairs))"
+        )
+    return faults
+
+
+def summary(solution: Solution) -> dict:
+    """The scalars of a solution, for a progress line."""
+    small = {f.name: getattr(solution, f.name) for f in fields(solution)}
+    small = {name: value for name, value in small.items() if not isinstance(value, np.ndarray)}
+    return small | {"widest": float(solution.augmentation.max()), "active": int((solution.multipliers > 0).sum())}
