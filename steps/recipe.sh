@@ -112,3 +112,58 @@ run() {
 corpus_or_embedded() {
     [ -n "$corpus" ] || { corpus=$exp/corpus; run mini_corpus "$recipe" --out "$corpus" --seed "$seed"; }
 }
+
+# ---- The stages that speech recipes share. They use: exp conf mix criteria nj cluster seed overwrite.
+
+speech_defaults() {
+    mix="1 2 4"
+    criteria="ml mce mmi mm lme-gd lme-sdp"
+    options+=(mix criteria)
+}
+
+work() { run "$@" --conf "$conf" --nj "$nj" --cluster "$cluster"; }
+
+make_features() {  # data/<set> -> mfcc/<set>
+    local set
+    for set in train dev test; do
+        run make_mfcc --conf "$root/conf/mfcc.toml" --conf "$conf" --data "$exp/data/$set" --out "$exp/mfcc/$set" \
+            --nj "$nj" --cluster "$cluster"
+    done
+}
+
+train_system() {  # train_system <system> [option ...]: <system>_<m> for every m of --mix
+    local system=$1 m init=""
+    shift
+    local -a data=(--data "$exp/mfcc/train" --dev "$exp/mfcc/dev" --seed "$seed" --overwrite "$overwrite")
+    for m in $mix; do
+        local -a common=("${data[@]}" --out "$exp/${system}_$m" "$@")
+        case $system in
+            ml) work train_ml --init "$init" --mixtures "$m" "${common[@]}"; init=$exp/ml_$m ;;
+            mce|mmi|mm) work "train_$system" --init "$exp/ml_$m" "${common[@]}" ;;
+            lme-sdp) work train_lme --init "$exp/ml_$m" "${common[@]}" ;;
+            lme-gd) work train_lme --method gd --init "$exp/ml_$m" "${common[@]}" ;;
+            lme-sdp-hard) work train_lme --hard true --init "$exp/mce_$m" "${common[@]}" ;;
+            *) echo "$recipe: no system called $system" >&2; return 1 ;;
+        esac
+    done
+}
+
+align_and_list() {  # ml_<m> on train -> ali/ml_<m>, nbest/ml_<m>
+    local m
+    for m in $mix; do
+        work align --model "$exp/ml_$m" --data "$exp/mfcc/train" --out "$exp/ali/ml_$m"
+        work nbest --model "$exp/ml_$m" --data "$exp/mfcc/train" --out "$exp/nbest/ml_$m"
+    done
+}
+
+decode_and_score() {  # decode_and_score <score option ...>: <system>_<m> -> decode/<system>_<m>/<set>/{hyp,score}
+    local system m set
+    for system in $criteria; do
+        for m in $mix; do
+            work decode --model "$exp/${system}_$m" --data "$exp"/mfcc/{train,dev,test} --out "$exp/decode/${system}_$m"
+            for set in train dev test; do
+                run score --hyp "$exp/decode/${system}_$m/$set" --data "$exp/mfcc/$set" "$@"
+            done
+        done
+    done
+}

@@ -1,0 +1,115 @@
+"""Passes over a chunk of a corpus that search with a fixed model: decoding, N-best, alignment.
+
+Each is a function of a model and a chunk (:mod:`margo.runtime.speech`), to be given to the chunk map.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.formats.models import read_model
+from margo.model.grammar import recognition_graph, string_score
+from margo.model.graph import align_graph
+from margo.model.hmm import HmmSet
+from margo.model.likelihood import log_likelihoods, scorer
+from margo.runtime.speech import Speech, load
+from margo.score.align import align as align_words
+from margo.search.confidence import confidences
+from margo.search.nbest import nbest
+from margo.search.viterbi import align, viterbi
+from margo.signal.options import same_features
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """A forced alignment: pool state of each frame int32 [T]; words and units as (name, start, end, confidence)."""
+
+    name: str
+    score: float
+    states: np.ndarray
+    words: tuple
+    units: tuple
+
+
+def model_for(folder, speech: Speech) -> HmmSet:
+    """The model in ``folder``, once it is sure that ``speech`` has the features it was trained on."""
+    hmms = read_model(Path(folder) / "model.npz")
+    same_features(hmms.meta["features"], speech.features, f"{speech.folder}: the features")
+    return hmms
+
+
+def decode(hmms: HmmSet, beam: float, chunk) -> list[tuple]:
+    """``(name, recognised words or None, score, frames)`` of each utterance; None when no path fits its frames."""
+    graph = recognition_graph(hmms)
+    compiled = scorer(hmms.pool, graph.states)
+    found = []
+    for name, x, _ in load(chunk):
+        path = viterbi(graph, log_likelihoods(compiled, x), beam)
+        found.append((name, path and path.word_names, path.score if path else -np.inf, len(x)))
+    return found
+
+
+def count_errors(hmms: HmmSet, chunk) -> np.ndarray:
+    """``[word errors, words, wrong strings, strings]`` of a chunk under the model's own grammar."""
+    hypotheses = [words or () for _, words, _, _ in decode(hmms, np.inf, chunk)]
+    errors = align_words([item.words for item in chunk], hypotheses).errors
+    return np.array([errors.sum(), sum(len(item.words) for item in chunk), (errors > 0).sum(), len(chunk)])
+
+
+def nbest_lists(hmms: HmmSet, n: int, chunk) -> list[dict]:
+    """Rows of ``nbest.jsonl``: the transcript with its score, and the ``n`` best distinct strings with theirs."""
+    graph = recognition_graph(hmms)
+    compiled = scorer(hmms.pool, graph.states)
+    everything = {state: column for column, state in enumerate(graph.states.tolist())}
+    rows = []
+    for name, x, words in load(chunk):
+        scores = log_likelihoods(compiled, x)
+        hypotheses = [{"words": list(h.names), "score": round(h.score, 6)} for h in nbest(graph, scores, n)]
+        rows.append({"utt": name, "ref": list(words), "ref_score": reference_score(hmms, words, scores, everything),
+                     "hyps": hypotheses})  # fmt: skip
+    return rows
+
+
+def reference_score(hmms: HmmSet, words, scores: np.ndarray, columns: dict) -> float | None:
+    """Viterbi score of a transcript in the units of the recognition graph; None when it cannot be aligned.
+
+    What the grammar adds for each word is added here too, so that it can be set beside the N-best scores.
+    """
+    try:
+        graph = align_graph(hmms, words)
+        path = viterbi(graph, scores[:, [columns[state] for state in graph.states.tolist()]])
+    except MargoError:
+        return None
+    return round(path.score + string_score(hmms, words), 6) if path else None
+
+
+def alignments(hmms: HmmSet, confidence_scale: float, chunk) -> tuple[list[Aligned], list[tuple[str, str]]]:
+    """Forced alignments of a chunk and ``(name, reason)`` of the utterances that have none.
+
+    A word's confidence is its posterior, averaged over its frames, when everything the grammar allows competes.
+    """
+    graph = recognition_graph(hmms)
+    compiled = scorer(hmms.pool, graph.states)
+    columns = {state: column for column, state in enumerate(graph.states.tolist())}
+    done, dropped = [], []
+    for name, x, words in load(chunk):
+        try:
+            forced = align_graph(hmms, words)
+            scores = log_likelihoods(compiled, x)
+            path = align(forced, scores[:, [columns[state] for state in forced.states.tolist()]])
+        except MargoError as error:
+            dropped.append((name, str(error)))
+            continue
+        sure = confidences(graph, scores, path.words, confidence_scale)
+        done.append(
+            Aligned(
+                name,
+                path.score,
+                path.states.astype(np.int32),
+                tuple((hmms.words[s.index], s.start, s.end, float(c)) for s, c in zip(path.words, sure)),
+                tuple((hmms.units[s.index].name, s.start, s.end) for s in path.units),
+            )
+        )
+    return done, dropped

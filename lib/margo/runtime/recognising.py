@@ -1,0 +1,49 @@
+"""Audio files to words with a trained model's folder alone."""
+
+from pathlib import Path
+
+from margo.errors import MargoError
+from margo.formats.audio import read_audio
+from margo.formats.models import read_model
+from margo.model.grammar import recognition_graph
+from margo.model.likelihood import log_likelihoods, scorer
+from margo.search.confidence import confidences
+from margo.search.viterbi import viterbi
+from margo.signal.mfcc import compute_features
+from margo.signal.options import options_of
+
+
+class Recogniser:
+    """A model compiled for use: :meth:`transcribe` one file at a time."""
+
+    def __init__(self, folder, confidence_scale: float):
+        path = Path(folder) / "model.npz"
+        self.hmms = read_model(path)
+        self.options = options_of(self.hmms.meta["features"], str(path))
+        if self.options.cmvn == "speaker":
+            raise MargoError(f"{folder}: the model expects features normalised per speaker, which one file cannot give")
+        self.graph = recognition_graph(self.hmms)
+        self.scorer = scorer(self.hmms.pool, self.graph.states)
+        self.scale = confidence_scale
+
+    def transcribe(self, file) -> dict:
+        """``{"text", "score", "seconds", "words": [{"word", "start", "duration", "confidence"}]}`` of an audio file."""
+        samples, rate = read_audio(file, rate=self.options.sample_rate)
+        x = compute_features(samples, rate, self.options)
+        scores = log_likelihoods(self.scorer, x)
+        path = viterbi(self.graph, scores)
+        if path is None:
+            raise MargoError(f"{file}: {len(x)} frames are too few for any word of the model")
+        shift = self.options.shift_ms / 1000
+        sure = confidences(self.graph, scores, path.words, self.scale)
+        words = [
+            {
+                "word": self.hmms.words[segment.index],
+                "start": round(segment.start * shift, 3),
+                "duration": round((segment.end - segment.start) * shift, 3),
+                "confidence": round(float(confidence), 4),
+            }
+            for segment, confidence in zip(path.words, sure)
+        ]
+        text = " ".join(path.word_names)
+        return {"text": text, "score": round(path.score, 4), "seconds": round(len(samples) / rate, 3), "words": words}

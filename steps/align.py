@@ -1,0 +1,65 @@
+"""Align utterances with their transcripts: ali.ark/.scp (state of each frame), words in ali.ctm, units in phones.ctm.
+
+States are indices into the model's pool. A word's confidence is its posterior with all that the grammar allows as
+competition, averaged over its frames. --textgrid writes a Praat file for each utterance too.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import Parallel, main, option
+
+
+@dataclass(frozen=True)
+class Options(Parallel):
+    model: Path = option(help="folder of the model")
+    data: Path = option(help="feature folder")
+    out: Path = option(help="folder to write")
+    scale: float = option(0.1, help="acoustic scale of the confidences")
+    textgrid: bool = option(False, help="write textgrid/<utterance>.TextGrid too")
+
+
+def run(options: Options, step):
+    from functools import partial
+
+    from margo.formats.ctm import TimedWord, write_ctm
+    from margo.formats.features import write_ark
+    from margo.formats.textgrid import Interval, write_textgrid
+    from margo.runtime import passes, speech
+    from margo.runtime.parallel import map_chunks
+
+    step.input(options.model, made_by="train_ml")
+    data = speech.read(step.input(options.data, made_by="make_mfcc"))
+    hmms = passes.model_for(options.model, data)
+    seconds = data.features.get("shift_ms", 10.0) / 1000
+    function = partial(passes.alignments, hmms, options.scale)
+    done, dropped = [], []
+    with step.place() as where:
+        for part in step.progress(map_chunks(function, data.chunks, where), len(data.chunks), "align"):
+            done += part[0]
+            dropped += part[1]
+    speech.check_dropped(dropped, data, step)
+
+    def timed(kind):
+        for utterance in done:
+            for word, start, end, *sure in getattr(utterance, kind):
+                yield TimedWord(utterance.name, start * seconds, (end - start) * seconds, word, *sure)
+
+    write_ark(step.output("ali.ark"), step.output("ali.scp"), ((a.name, a.states) for a in done))
+    write_ctm(step.output("ali.ctm"), timed("words"))
+    write_ctm(step.output("phones.ctm"), timed("units"))
+    if options.textgrid:
+        for utterance in done:
+            tiers = {
+                kind: [Interval(start * seconds, end * seconds, name) for name, start, end, *_ in getattr(utterance, kind)]
+                for kind in ("words", "units")
+            }
+            path = step.output(f"textgrid/{utterance.name}.TextGrid")
+            write_textgrid(path, len(utterance.states) * seconds, tiers)
+    frames = sum(len(utterance.states) for utterance in done)
+    score = sum(utterance.score for utterance in done) / max(frames, 1)
+    step.say(f"align: {len(done)} utterances, {frames} frames, {score:.4f} nats a frame")
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,49 @@
+"""Transcribe audio files with a trained model: a line a file, or --ctm times, or --json everything.
+
+The model's folder holds all that is needed: how features are made, the words and the grammar.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+
+@dataclass(frozen=True)
+class Options:
+    model: Path = option(help="folder of the model")
+    files: tuple[Path, ...] = option(positional=True, help="audio files")
+    ctm: bool = option(False, help="print word times and confidences, CTM form")
+    json: bool = option(False, help="print a JSON object a file")
+    scale: float = option(0.1, help="acoustic scale of the confidences")
+
+
+def run(options: Options, step):
+    import json
+
+    from margo.errors import MargoError
+    from margo.formats.ctm import TimedWord, ctm_line
+    from margo.runtime.recognising import Recogniser
+
+    step.input(options.model, made_by="train_ml")
+    recogniser = Recogniser(options.model, options.scale)
+    failed = []
+    for file in options.files:
+        try:
+            result = recogniser.transcribe(file)
+        except MargoError as error:
+            failed.append(str(error))
+            continue
+        if options.json:
+            print(json.dumps({"file": str(file), **result}))
+        elif options.ctm:
+            for word in result["words"]:
+                print(ctm_line(TimedWord(file.stem, word["start"], word["duration"], word["word"], word["confidence"])))
+        else:
+            print(f"{file}: {result['text']}")
+    if failed:
+        raise MargoError("\n".join(failed))
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
