@@ -1,0 +1,95 @@
+"""A paper's figures, ``conf/paper/<recipe>.toml``, as they are printed there.
+
+::
+
+    paper = "[LJ07]"                 # short key, and the full reference
+    reference = "X. Li and H. Jiang, ..."
+    protocol = "..."                 # what the paper trained and tested on
+
+    [[table]]
+    source = "[LJ07] Table I"
+    metric = "wer"                   # wer, ser or err
+    set = "test"
+    accuracy = true                  # printed as accuracy: 100 minus it is the error
+    mixtures = [1, 2, 4]             # left out where a figure holds for any number
+    corpus = "usps"                  # left out where a recipe has one corpus
+    percent = { ml = [85.56, 90.56, 91.48], mce = [91.48, 94.07, 93.89] }
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.errors import MargoError, refuse
+
+METRICS = ("wer", "ser", "err")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One printed figure as an error rate; ``mixtures`` and ``corpus`` None match any."""
+
+    system: str
+    mixtures: int | None
+    set: str
+    metric: str
+    percent: float
+    source: str
+    corpus: str | None = None
+
+
+@dataclass(frozen=True)
+class Paper:
+    key: str
+    reference: str
+    protocol: str
+    figures: tuple[Figure, ...]
+
+    def find(self, system: str, mixtures: int, set: str, metric: str, corpus: str) -> Figure | None:
+        """The figure for one row of ours, or None where the paper has none."""
+        for figure in self.figures:
+            if (figure.system, figure.set, figure.metric) == (system, set, metric) and (
+                figure.mixtures in (None, mixtures) and figure.corpus in (None, corpus)
+            ):
+                return figure
+        return None
+
+
+def read_paper(path) -> Paper:
+    """The paper's figures in ``path``, all turned into error rates."""
+    try:
+        value = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise MargoError(f"{path}: cannot be read as TOML ({error})") from None
+    faults = [f"no {key}" for key in ("paper", "reference", "protocol", "table") if key not in value]
+    refuse(faults, str(path))
+    figures: list[Figure] = []
+    for number, table in enumerate(value["table"], start=1):
+        wrong = _table_faults(table)
+        faults += [f"table {number}: {fault}" for fault in wrong]
+        if not wrong:
+            figures += _figures(table)
+    refuse(faults, str(path))
+    return Paper(value["paper"], value["reference"], value["protocol"].strip(), tuple(figures))
+
+
+def _table_faults(table: dict) -> list[str]:
+    faults = [f"no {key}" for key in ("source", "metric", "set", "percent") if key not in table]
+    if faults:
+        return faults
+    if table["metric"] not in METRICS:
+        faults.append(f"metric is {table['metric']!r}, expected {', '.join(METRICS)}")
+    columns = len(table.get("mixtures", [None]))
+    for system, percents in table["percent"].items():
+        if len(percents) != columns or not all(0 <= percent <= 100 for percent in percents):
+            faults.append(f"{system} = {percents}: expected {columns} percentages")
+    return faults
+
+
+def _figures(table: dict) -> list[Figure]:
+    turn = (lambda percent: round(100 - percent, 4)) if table.get("accuracy") else float
+    return [
+        Figure(system, mixtures, table["set"], table["metric"], turn(percent), table["source"], table.get("corpus"))
+        for system, percents in table["percent"].items()
+        for mixtures, percent in zip(table.get("mixtures", [None]), percents)
+    ]

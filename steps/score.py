@@ -1,0 +1,68 @@
+"""Score hypotheses against transcripts: word and string error rates, intervals, alignments, confusions.
+
+Costs and ties of the alignment are sclite's (substitution 4, insertion and deletion 3; a substitution is preferred over
+an insertion, an insertion over a deletion, from the end). An utterance without a hypothesis counts as deleted whole and
+is named; a hypothesis without a transcript is refused.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import Seeded, main, option
+
+
+@dataclass(frozen=True)
+class Options(Seeded):
+    hyp: Path = option(help="folder of a decoding, with the file hyp")
+    data: Path = option(help="data folder, with the files text and utt2spk")
+    out: Path | None = option(None, help="folder named score to write, score.json goes beside it (default: HYP/score)")
+    map: Path | None = option(None, help="TOML file whose [map] table merges symbols of both sides, or removes them")
+    by: str = option("utterance", choices=("utterance", "speaker"), help="what the 95 % intervals draw")
+    system: str = option("", help="name of the system (default: from the folder's name, <system>_<mixtures>/<set>)")
+    mixtures: int = option(0, help="components per state (default: from the folder's name)")
+    set: str = option("", choices=("train", "dev", "test"), help="what was decoded (default: the folder's name)")
+
+    def __post_init__(self):
+        if self.out is None:
+            object.__setattr__(self, "out", self.hyp / "score")
+        if self.out.name != "score":
+            raise ValueError(f"--out {self.out}: the folder must be named score; score.json is written beside it")
+
+
+def run(options: Options, step):
+    from margo.formats.transcripts import map_symbols, read_symbol_map, read_transcripts, read_utt2spk
+    from margo.runtime.record import hash_file
+    from margo.runtime.scoring import place_of, score_transcripts, training_seconds
+
+    folder = step.input(options.hyp, made_by="decode")
+    references, hypotheses = read_transcripts(options.data / "text"), read_transcripts(folder / "hyp")
+    step.inputs[str(options.data / "text")] = hash_file(options.data / "text")
+    extra = {}
+    if options.map:
+        symbol_map = read_symbol_map(options.map)
+        references = {name: map_symbols(words, symbol_map) for name, words in references.items()}
+        hypotheses = {name: map_symbols(words, symbol_map) for name, words in hypotheses.items()}
+        extra["map"] = options.map.name
+    system, mixtures, decoded = options.system, options.mixtures, options.set
+    if not (system and mixtures and decoded):
+        found = place_of(folder)
+        system, mixtures, decoded = system or found[0], mixtures or found[1], decoded or found[2]
+    speakers = options.data / "utt2spk"
+    facts, written = score_transcripts(
+        options.out.parent, references, hypotheses, system=system, mixtures=mixtures, set=decoded,
+        speakers=read_utt2spk(speakers) if speakers.exists() else None, by=options.by, seed=options.seed,
+        seconds=training_seconds(folder), extra=extra,
+    )  # fmt: skip
+    for name in written:
+        step.output(f"../{name}" if name == "score.json" else name.removeprefix("score/"))
+    if facts["missing"]:
+        step.say(f"{len(facts['missing'])} utterances have no hypothesis and count as deleted whole: "
+                 f"{' '.join(facts['missing'][:5])}{' ...' * (len(facts['missing']) > 5)}")  # fmt: skip
+    words, strings = facts["words"], facts["strings"]
+    print(f"{system}_{mixtures} {decoded}: %WER {words.percent:.2f} [ {words.errors} / {words.total} ] "
+          f"95 % {words.ci95[0]:.2f} to {words.ci95[1]:.2f}; "
+          f"%SER {strings.percent:.2f} [ {strings.errors} / {strings.total} ]")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,60 @@
+"""The papers' figures as data."""
+
+from pathlib import Path
+
+import pytest
+
+from margo.errors import MargoError
+from margo.formats.paper import read_paper
+
+CONF = Path(__file__).parents[2] / "conf" / "paper"
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_file_reads_and_is_sane(path):
+    paper = read_paper(path)
+    assert paper.figures and paper.protocol
+    keys = [(f.system, f.mixtures, f.set, f.metric, f.corpus) for f in paper.figures]
+    assert len(keys) == len(set(keys))
+    assert all(figure.source.startswith("[") for figure in paper.figures)
+
+
+def test_accuracy_becomes_error_and_a_missing_cell_is_none():
+    isolet = read_paper(CONF / "isolet.toml")
+    assert isolet.find("lme-sdp", 2, "test", "wer", "isolet").percent == pytest.approx(100 - 95.19)
+    assert isolet.find("lme-sdp", 8, "test", "wer", "isolet") is None
+    assert isolet.find("ml", 1, "train", "wer", "isolet") is None
+
+
+def test_relative_reductions_printed_in_the_paper_follow_from_our_figures():
+    """[LJ07] prints LME's relative reduction over MCE beside its error rates: a check on every typed digit."""
+    paper = read_paper(CONF / "tidigits.toml")
+    printed = {
+        ("wer", "lme-gd"): [47, 60, 43, 39, 24, 27],
+        ("wer", "lme-sdp"): [61, 70, 62, 53, 45, 40],
+        ("ser", "lme-gd"): [44, 57, 44, 38, 26, 27],
+        ("ser", "lme-sdp"): [59, 69, 60, 52, 43, 41],
+    }
+    for (metric, system), reductions in printed.items():
+        for mixtures, reduction in zip((1, 2, 4, 8, 16, 32), reductions):
+            ours, mce = (paper.find(s, mixtures, "test", metric, "tidigits").percent for s in (system, "mce"))
+            assert 100 * (1 - ours / mce) == pytest.approx(reduction, abs=1.01)
+
+
+def test_figures_without_mixtures_match_any_and_corpora_are_kept_apart():
+    digits = read_paper(CONF / "digits.toml")
+    assert digits.find("hybrid-lm", 7, "test", "err", "mnist").percent == 1.51
+    assert digits.find("gmm-ml", 1, "test", "err", "usps").percent == 5.83
+    assert digits.find("gmm-ml", 1, "test", "err", "mnist").percent == 3.93
+    assert digits.find("gmm-ml", 1, "test", "err", "sklearn") is None
+
+
+def test_faults_are_listed_together(tmp_path):
+    bad = tmp_path / "bad.toml"
+    bad.write_text(
+        'paper = "x"\nreference = "y"\nprotocol = "z"\n'
+        '[[table]]\nsource = "s"\nmetric = "per"\nset = "test"\nmixtures = [1, 2]\npercent = { ml = [1.0] }\n'
+    )
+    with pytest.raises(MargoError, match="2 faults") as error:
+        read_paper(bad)
+    assert "metric is 'per'" in str(error.value) and "expected 2 percentages" in str(error.value)

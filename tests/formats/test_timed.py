@@ -1,0 +1,69 @@
+"""CTM and TextGrid: what is written comes back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from margo.errors import MargoError
+from margo.formats.ctm import TimedWord, ctm_line, read_ctm, write_ctm
+from margo.formats.textgrid import Interval, fill, read_textgrid, write_textgrid
+
+
+def test_ctm_line_has_the_usual_fields():
+    assert ctm_line(TimedWord("utt1", 0.12, 0.3, "seven", 0.98765)) == "utt1 1 0.120 0.300 seven 0.9877"
+    assert ctm_line(TimedWord("utt1", 0.12, 0.3, "seven")) == "utt1 1 0.120 0.300 seven"
+
+
+def test_ctm_round_trip_is_sorted(tmp_path):
+    rows = [
+        TimedWord("b", 0.5, 0.25, "two", 0.5),
+        TimedWord("b", 0.0, 0.5, "one", 1.0),
+        TimedWord("a", 0.125, 0.375, "oh", None),
+    ]
+    write_ctm(tmp_path / "x.ctm", rows)
+    assert read_ctm(tmp_path / "x.ctm") == [rows[2], rows[1], rows[0]]
+    assert rows[0].end == 0.75
+
+
+def test_ctm_faults(tmp_path):
+    (tmp_path / "x.ctm").write_text(";; comment\n\na 1 0 0.5 one\na 1 x 0.5 one\na 1 -1 0.5 one\na 1 0\n")
+    with pytest.raises(MargoError) as error:
+        read_ctm(tmp_path / "x.ctm")
+    assert all(f"line {n}" in str(error.value) for n in (4, 5, 6)) and "line 3" not in str(error.value)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 5000), min_size=1, max_size=12),
+    labels=st.lists(st.text('ab"ü \n', max_size=4), min_size=12, max_size=12),
+)
+def test_textgrid_round_trip(tmp_path_factory, lengths, labels):
+    path, intervals, reached = tmp_path_factory.mktemp("grid") / "x.TextGrid", [], 0
+    for length, label in zip(lengths, labels):
+        intervals.append(Interval(reached / 1000, (reached + length) / 1000, label))
+        reached += length
+    duration = (reached + 10) / 1000
+    write_textgrid(path, duration, {"words": intervals, "phones": intervals[::2]})
+    back, tiers = read_textgrid(path)
+    assert back == pytest.approx(duration)
+    for name, given_ in (("words", intervals), ("phones", intervals[::2])):
+        expected = [(i.start, i.end, i.label) for i in given_ if i.label]
+        assert [(i.start, i.end, i.label) for i in tiers[name]] == expected
+
+
+def test_textgrid_fills_gaps_so_that_tiers_are_whole():
+    filled = fill([Interval(0.5, 1.0, "b"), Interval(0.1, 0.3, "a")], 1.2)
+    assert [i.label for i in filled] == ["", "a", "", "b", ""]
+    assert filled[0].start == 0 and filled[-1].end == 1.2
+    assert all(one.end == other.start for one, other in zip(filled, filled[1:]))
+    assert fill([], 2.0) == [Interval(0.0, 2.0, "")]
+
+
+def test_textgrid_refuses_what_praat_would(tmp_path):
+    with pytest.raises(MargoError) as error:
+        write_textgrid(tmp_path / "x", 1.0, {"words": [
+            Interval(0.0, 0.5, "a"), Interval(0.4, 0.6, "b"), Interval(0.7, 0.7, "c"), Interval(0.8, 1.4, "d"),
+        ]})  # fmt: skip
+    assert "3 faults" in str(error.value)
+    (tmp_path / "y").write_text("nothing\n")
+    with pytest.raises(MargoError, match="not a TextGrid"):
+        read_textgrid(tmp_path / "y")
