@@ -1,0 +1,236 @@
+"""Maximum likelihood: Baum-Welch on all parameters, and mixture splitting.
+
+A pass is :func:`accumulate` on chunks of utterances, a sum, and :func:`update`. An utterance is ``(name, x [T, D],
+words)``. One that cannot be used is dropped with its reason, which the statistics carry; how many may be dropped is the
+caller's affair.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from margo.errors import MargoError, refuse
+from margo.estimate.options import MlOptions
+from margo.estimate.stats import Stats, add_gaussians
+from margo.model.graph import align_graph
+from margo.model.hmm import HmmSet
+from margo.model.likelihood import evaluate, scorer
+from margo.model.pool import GaussianPool
+from margo.search.forward_backward import posteriors
+
+BATCH = 1024  # frames of utterances with the same transcript that are taken at a time
+PERTURBATION = 0.2  # standard deviations, as HHEd MU
+
+
+def unusable(hmms: HmmSet, x: np.ndarray, words) -> str | None:
+    """Why an utterance cannot be trained on, or None."""
+    try:
+        hmms.check_words(words)
+    except MargoError as error:
+        return str(error)
+    if x.ndim != 2 or x.shape[1] != hmms.pool.dimension:
+        return f"features have shape {x.shape}, the model expects [T, {hmms.pool.dimension}]"
+    if len(x) == 0:
+        return "no frames"
+    if not np.isfinite(x).all():
+        frame = int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])
+        return f"frame {frame} holds a value that is not finite"
+    return None
+
+
+def accumulate(hmms: HmmSet, utterances: Iterable[tuple], options: MlOptions = MlOptions()) -> Stats:  # noqa: B008
+    """Statistics of one pass of the E-step over ``utterances``.
+
+    Utterances with the same transcript share a graph and go through the products together.
+    """
+    stats = Stats.zeros(hmms)
+    dropped = []
+    groups: dict[tuple, list] = {}
+    for name, x, words in utterances:
+        reason = unusable(hmms, x, words)
+        if reason:
+            dropped.append((name, reason))
+        else:
+            groups.setdefault(tuple(words), []).append((name, x))
+    dtype = np.float64 if options.double else np.float32
+    for words, members in groups.items():
+        graph = align_graph(hmms, words)
+        compiled = scorer(hmms.pool, graph.states, dtype)
+        arc_counts = np.zeros(graph.n_arcs)
+        for batch in _batches(members):
+            evaluation = evaluate(compiled, np.concatenate([x for _, x in batch]))
+            lengths = np.array([len(x) for _, x in batch])
+            found = posteriors(graph, evaluation.log_likelihoods, np.concatenate([[0], np.cumsum(lengths)]))
+            add_gaussians(stats, compiled, evaluation, found.occupancies, options.prune)
+            arc_counts += found.arc_counts
+            counted = np.isfinite(found.log_likelihood)
+            stats.log_likelihood += float(found.log_likelihood[counted].sum())
+            stats.frames += int(lengths[counted].sum())
+            stats.utterances += int(counted.sum())
+            for i in np.flatnonzero(~counted):
+                dropped.append((batch[i][0], f"{lengths[i]} frames: no path through the transcript's model fits"))
+        stats.transitions += graph.transition_counts(arc_counts, len(stats.transitions))
+    stats.dropped = tuple(dropped)
+    return stats
+
+
+def update(hmms: HmmSet, stats: Stats, options: MlOptions = MlOptions()) -> tuple[HmmSet, dict]:  # noqa: B008
+    """The M-step: the model that maximises the auxiliary function, and a report of what was done.
+
+    Means, variances (about the new means, floored at ``hmms.variance_floor``), weights and transitions. A component
+    whose weight falls to ``dead_weight`` gets weight zero and keeps its mean and variance; what saw no data keeps all.
+    Report: objective (log-likelihood per frame of the model that came in), frames, utterances, dropped, floored
+    (variances), dead (components).
+    """
+    pool = hmms.pool
+    _check(hmms, stats)
+    log_weights, alive = _weights(pool, stats.occupancy, options.dead_weight)
+    occupancy = np.where(alive, stats.occupancy, 0.0)
+    seen = occupancy > 0
+    safe = np.where(seen, occupancy, 1.0)[:, None]
+    shift = stats.first / safe  # new mean about the centre
+    means = np.where(seen[:, None], shift + stats.centre, pool.means)
+    scatter = np.where(seen[:, None], stats.second - shift * stats.first, 0.0)
+    scatter, weight = _tie(pool, scatter, occupancy, options.tie_variances)
+    variances = np.where(weight[:, None] > 0, scatter / np.where(weight > 0, weight, 1.0)[:, None], pool.variances)
+    floored = 0
+    if hmms.variance_floor is not None:
+        low = (variances < hmms.variance_floor) & (weight[:, None] > 0)
+        floored = int(low.sum())
+        variances = np.where(low, hmms.variance_floor, variances)
+    _check_result(hmms, means, variances, stats.occupancy)
+    updated = replace(
+        hmms.with_transitions(_transitions(hmms, stats.transitions)),
+        pool=GaussianPool(means, variances, log_weights, pool.offsets),
+    )
+    report = {
+        "objective": stats.log_likelihood / max(stats.frames, 1),
+        "frames": stats.frames,
+        "utterances": stats.utterances,
+        "dropped": len(stats.dropped),
+        "floored": floored,
+        "dead": int((~alive).sum()),
+    }
+    return updated, report
+
+
+def split(hmms: HmmSet, mixtures: int) -> HmmSet:
+    """Grow every state to ``mixtures`` components as HHEd's MU does.
+
+    Again and again the heaviest component is split: weights halved, means moved by +0.2 and -0.2 standard deviations,
+    the copy put last. "Heaviest" counts 1 less for every time a component has been split in this call, and far less for
+    one whose log determinant lies 4 standard deviations under the average of all. Dead components are replaced first.
+    """
+    pool = hmms.pool
+    determinants = np.log(pool.variances).sum(axis=1)
+    collapsed = determinants < determinants.mean() - 4 * determinants.std()
+    means, variances, weights, sizes = [], [], [], []
+    for first, last in zip(pool.offsets[:-1], pool.offsets[1:]):
+        mean, variance = list(pool.means[first:last]), list(pool.variances[first:last])
+        weight = list(np.exp(pool.log_weights[first:last]))
+        penalty = [5000.0 * flag for flag in collapsed[first:last]]
+        dead = [m for m, value in enumerate(weight) if value == 0]
+        for place in [*dead, *range(len(mean), mixtures)]:
+            heaviest = int(np.argmax([w - p if w > 0 else -np.inf for w, p in zip(weight, penalty)]))
+            step = PERTURBATION * np.sqrt(variance[heaviest])
+            weight[heaviest] /= 2
+            penalty[heaviest] += 1
+            copy = (mean[heaviest] - step, variance[heaviest], weight[heaviest], penalty[heaviest])
+            mean[heaviest] = mean[heaviest] + step
+            for column, value in zip((mean, variance, weight, penalty), copy):
+                column[place : place + 1] = [value]
+        means += mean
+        variances += variance
+        weights += weight
+        sizes.append(len(mean))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return hmms.with_pool(GaussianPool(np.array(means), np.array(variances), np.log(weights), offsets))
+
+
+def converged(previous: float | None, current: float, tolerance: float) -> bool:
+    """The stop rule: the log-likelihood per frame rose by less than ``tolerance`` (or fell)."""
+    return previous is not None and current - previous < tolerance
+
+
+def baum_welch(
+    hmms: HmmSet, utterances: list[tuple], iterations: int, options: MlOptions = MlOptions()  # noqa: B008
+) -> tuple[HmmSet, list[dict]]:  # fmt: skip
+    """Up to ``iterations`` passes in this process, until :func:`converged`; the model and one report a pass."""
+    reports: list[dict] = []
+    for _ in range(iterations):
+        stats = accumulate(hmms, utterances, options)
+        hmms, report = update(hmms, stats, options)
+        reports.append(report)
+        if len(reports) > 1 and converged(reports[-2]["objective"], report["objective"], options.tolerance):
+            break
+    return hmms, reports
+
+
+def _batches(members: list) -> Iterable[list]:
+    batch, frames = [], 0
+    for member in members:
+        if batch and frames + len(member[1]) > BATCH:
+            yield batch
+            batch, frames = [], 0
+        batch.append(member)
+        frames += len(member[1])
+    yield batch
+
+
+def _weights(pool: GaussianPool, occupancy: np.ndarray, dead_weight: float) -> tuple[np.ndarray, np.ndarray]:
+    """New log weights [K] and which components live; a state without data keeps its own."""
+    owners = pool.owners
+    totals = np.bincount(owners, occupancy, pool.n_states)[owners]
+    old = np.exp(pool.log_weights)
+    weights = np.where(totals > 0, occupancy / np.where(totals > 0, totals, 1.0), old)
+    alive = weights > dead_weight if dead_weight else weights > 0
+    weights = np.where(alive, weights, 0.0)
+    weights /= np.bincount(owners, weights, pool.n_states)[owners]
+    with np.errstate(divide="ignore"):
+        return np.log(weights), alive
+
+
+def _tie(pool: GaussianPool, scatter: np.ndarray, occupancy: np.ndarray, tying: str) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of squares [K, D] and occupancies [K] over all Gaussians that share a variance."""
+    if tying == "none":
+        return scatter, occupancy
+    if tying == "global":
+        return np.broadcast_to(scatter.sum(axis=0), scatter.shape), np.full(len(occupancy), occupancy.sum())
+    starts, owners = pool.offsets[:-1], pool.owners
+    return np.add.reduceat(scatter, starts, axis=0)[owners], np.add.reduceat(occupancy, starts)[owners]
+
+
+def _transitions(hmms: HmmSet, counts: np.ndarray) -> np.ndarray:
+    """New flat log transitions [P]; a row that was never left keeps its own."""
+    result = hmms.log_transitions.copy()
+    for unit, start in zip(hmms.units, hmms.transition_offsets):
+        size = unit.n_states + 2
+        rows = counts[start : start + size * size].reshape(size, size)
+        totals = rows.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            estimate = np.log(np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), 0.0))
+        result[start : start + size * size] = np.where(totals > 0, estimate, unit.log_transitions).ravel()
+    return result
+
+
+def _check(hmms: HmmSet, stats: Stats) -> None:
+    if stats.frames == 0:
+        reasons = sorted({reason for _, reason in stats.dropped})
+        raise MargoError("no usable utterance" + (f": {'; '.join(reasons[:5])}" if reasons else ""))
+    bad = ~np.isfinite(stats.occupancy) | (stats.occupancy < 0)
+    refuse([f"{hmms.place(k)}: occupancy {stats.occupancy[k]}" for k in np.flatnonzero(bad)[:20]], "statistics")
+
+
+def _check_result(hmms: HmmSet, means: np.ndarray, variances: np.ndarray, occupancy: np.ndarray) -> None:
+    faults = []
+    for name, values, wrong in (
+        ("mean", means, ~np.isfinite(means)),
+        ("variance", variances, ~(np.isfinite(variances) & (variances > 0))),
+    ):
+        for k in np.flatnonzero(wrong.any(axis=1))[:20]:
+            d = int(np.flatnonzero(wrong[k])[0])
+            faults.append(
+                f"{hmms.place(k)}: {name} of dimension {d} is {values[k, d]:.6g}, occupancy {occupancy[k]:.6g}"
+            )
+    refuse(faults, "update")

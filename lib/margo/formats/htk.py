@@ -1,0 +1,322 @@
+"""HTK's files: model definitions (text), parameter files, master label files. Parameters in and out.
+
+Read: one-stream diagonal models with macros for states (~s), mixtures (~m), means (~u), variances (~v) and transitions
+(~t). A macro's state is one pool state wherever it is used, so tied states stay tied. Mixtures that HTK did not write
+(weight under 1e-5) are kept as dead components. Anything else is refused with file, line and what was found.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.formats.atomic import write_text
+from margo.model.hmm import HmmSet, Unit
+from margo.model.pool import GaussianPool
+
+TOKEN = re.compile(r'<[^>\n]*>|~\w|"[^"\n]*"|[^\s<"]+')
+VARIANCE_FLOOR = "varFloor1"
+
+
+@dataclass(frozen=True)
+class Label:
+    """A line of a label file: times in 100 ns (None without), name, and what follows it."""
+
+    name: str
+    start: int | None = None
+    end: int | None = None
+    rest: tuple[str, ...] = ()
+
+
+def read_hmmdefs(*paths, lexicon: dict[str, tuple[str, ...]] | None = None, silence: str | None = None) -> HmmSet:
+    """The models of one or more text files (say macros and hmmdefs); each is a word of its own without ``lexicon``."""
+    reader = _Models()
+    for path in paths:
+        reader.read(Path(path))
+    if not reader.units:
+        raise MargoError(f"{paths[-1]}: no ~h model found")
+    means = np.array([component[1] for state in reader.states for component in state])
+    variances = np.array([component[2] for state in reader.states for component in state])
+    with np.errstate(divide="ignore"):
+        log_weights = np.log([component[0] for state in reader.states for component in state])
+    offsets = np.concatenate([[0], np.cumsum([len(state) for state in reader.states])])
+    units = tuple(Unit(name, states, log_a) for name, (states, log_a) in reader.units.items())
+    if lexicon is None:
+        lexicon = {unit.name: (unit.name,) for unit in units if unit.name != silence}
+    floor = reader.macros.get(("v", VARIANCE_FLOOR))
+    try:
+        return HmmSet(GaussianPool(means, variances, log_weights, offsets), units, lexicon, silence, floor)
+    except MargoError as error:
+        raise MargoError(f"{paths[-1]}: {error}") from None
+
+
+def write_hmmdefs(path, hmms: HmmSet, kind: str = "USER") -> None:
+    """Write ``hmms`` as a text file of HTK; states used more than once become ~s macros, the floor a ~v macro."""
+    dimension = hmms.pool.dimension
+    lines = ["~o", f"<STREAMINFO> 1 {dimension}", f"<VECSIZE> {dimension}<NULLD><{kind}><DIAGC>"]
+    if hmms.variance_floor is not None:
+        lines += [f'~v "{VARIANCE_FLOOR}"', f"<VARIANCE> {dimension}", _row(hmms.variance_floor)]
+    used = np.bincount(np.concatenate([unit.states for unit in hmms.units]), minlength=hmms.pool.n_states)
+    shared = {int(state) for state in np.flatnonzero(used > 1)}
+    for state in sorted(shared):
+        lines += [f'~s "s{state}"', *_state_lines(hmms.pool, state)]
+    for unit in hmms.units:
+        lines += [f'~h "{unit.name}"', "<BEGINHMM>", f"<NUMSTATES> {unit.n_states + 2}"]
+        for position, state in enumerate(unit.states.tolist()):
+            lines.append(f"<STATE> {position + 2}")
+            lines += [f'~s "s{state}"'] if state in shared else _state_lines(hmms.pool, state)
+        lines.append(f"<TRANSP> {unit.n_states + 2}")
+        lines += [_row(row) for row in np.exp(unit.log_transitions)]
+        lines.append("<ENDHMM>")
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def read_parameters(path) -> tuple[np.ndarray, int, int]:
+    """An uncompressed parameter file: float32 [T, D], frame shift in 100 ns, HTK's kind code."""
+    data = Path(path).read_bytes()
+    if len(data) < 12:
+        raise MargoError(f"{path}: {len(data)} bytes, an HTK header has 12")
+    frames, shift = np.frombuffer(data, ">i4", 2).tolist()
+    size, kind = np.frombuffer(data, ">i2", 2, 8).tolist()
+    if kind & 0o2000 or kind & 0o77 in (0, 5):
+        raise MargoError(f"{path}: kind {kind:#o} is compressed or not of float values")
+    if frames < 0 or size <= 0 or size % 4 or len(data) < 12 + frames * size:
+        raise MargoError(f"{path}: {len(data)} bytes, the header promises {frames} frames of {size} bytes")
+    return np.frombuffer(data, ">f4", frames * size // 4, 12).reshape(frames, size // 4).astype(np.float32), shift, kind
+
+
+def read_mlf(path) -> dict[str, list[Label]]:
+    """A master label file: labels by the pattern's last part without its extension."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    if not lines or lines[0].strip() != "#!MLF!#":
+        raise MargoError(f"{path}:1: expected #!MLF!#")
+    result: dict[str, list[Label]] = {}
+    labels: list[Label] | None = None
+    for number, line in enumerate(lines[1:], 2):
+        text = line.strip()
+        if not text:
+            continue
+        if text.startswith('"') and text.endswith('"'):
+            labels = result.setdefault(Path(text.strip('"')).stem, [])
+        elif text == ".":
+            labels = None
+        elif labels is None:
+            raise MargoError(f"{path}:{number}: a label outside any file: {text}")
+        else:
+            labels.append(_label(text.split()))
+    return result
+
+
+def _label(fields: list[str]) -> Label:
+    times = []
+    while fields and len(times) < 2 and re.fullmatch(r"-?\d+", fields[0]) and len(fields) > 1:
+        times.append(int(fields[0]))
+        fields = fields[1:]
+    start, end = (*times, None, None)[:2]
+    return Label(fields[0], start, end, tuple(fields[1:]))
+
+
+def _row(values) -> str:
+    return " " + " ".join(f"{value:.9e}" for value in values)
+
+
+def _state_lines(pool: GaussianPool, state: int) -> list[str]:
+    first, last = pool.offsets[state], pool.offsets[state + 1]
+    lines = [f"<NUMMIXES> {last - first}"] if last - first > 1 else []
+    for k in range(first, last):
+        if last - first > 1:
+            lines.append(f"<MIXTURE> {k - first + 1} {np.exp(pool.log_weights[k]):.9e}")
+        lines += [f"<MEAN> {pool.dimension}", _row(pool.means[k])]
+        lines += [f"<VARIANCE> {pool.dimension}", _row(pool.variances[k])]
+    return lines
+
+
+class _Models:
+    """A recursive-descent reader; macros live across files as in HTK."""
+
+    def __init__(self):
+        self.macros: dict[tuple[str, str], object] = {}
+        self.states: list[list] = []  # pool states: lists of (weight, mean, variance)
+        self.units: dict[str, tuple] = {}
+
+    def read(self, path: Path) -> None:
+        try:
+            self.text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise MargoError(f"{path}: not text; binary HTK models are not read") from None
+        except OSError as error:
+            raise MargoError(f"{path}: {error.strerror}") from None
+        self.path = path
+        self.tokens = [(match.group(), match.start()) for match in TOKEN.finditer(self.text)]
+        self.at = 0
+        while self.at < len(self.tokens):
+            self.macro()
+
+    # -- tokens ----------------------------------------------------------------------------------------------------
+
+    def peek(self) -> str:
+        return self.tokens[self.at][0].upper() if self.at < len(self.tokens) else "the end of the file"
+
+    def take(self) -> str:
+        if self.at >= len(self.tokens):
+            self.fail("more")
+        self.at += 1
+        return self.tokens[self.at - 1][0]
+
+    def fail(self, expected: str, at: int | None = None):
+        at = self.at if at is None else at
+        found, position = self.tokens[at] if at < len(self.tokens) else ("the end of the file", len(self.text))
+        line = self.text.count("\n", 0, position) + 1
+        raise MargoError(f"{self.path}:{line}: expected {expected}, found {found[:40]}")
+
+    def expect(self, keyword: str) -> None:
+        if self.peek() != keyword:
+            self.fail(keyword)
+        self.at += 1
+
+    def integer(self, low: int, high: int) -> int:
+        at, token = self.at, self.take()
+        if not token.isdigit() or not low <= int(token) <= high:
+            self.fail(f"a number from {low} to {high}", at)
+        return int(token)
+
+    def numbers(self, count: int) -> np.ndarray:
+        try:
+            values = np.array([token for token, _ in self.tokens[self.at : self.at + count]], np.float64)
+        except ValueError:
+            values = np.empty(0)
+        if len(values) != count:
+            self.fail(f"{count} numbers")
+        self.at += count
+        return values
+
+    # -- grammar ---------------------------------------------------------------------------------------------------
+
+    def macro(self) -> None:
+        kind = self.take()
+        if kind == "~o":
+            self.options()
+            return
+        if kind not in ("~h", "~s", "~m", "~u", "~v", "~t"):
+            self.fail("a macro (~o ~h ~s ~m ~u ~v ~t)", self.at - 1)
+        name = self.take().strip('"')
+        body = {"~h": self.hmm, "~s": self.state, "~m": self.mixture, "~u": self.mean, "~v": self.variance,
+                "~t": self.transitions}[kind]  # fmt: skip
+        value = body()
+        if kind == "~h":
+            self.units[name] = value
+        else:
+            self.macros[kind[1], name] = value
+
+    def options(self) -> None:
+        """Global options: only one stream of diagonal Gaussians is understood."""
+        while self.peek().startswith("<") and self.peek() != "<BEGINHMM>":
+            keyword = self.take().upper()
+            if keyword == "<STREAMINFO>":
+                self.integer(1, 1)
+                self.integer(1, 100_000)
+            elif keyword == "<VECSIZE>":
+                self.integer(1, 100_000)
+            elif keyword in ("<FULLC>", "<LLTC>", "<XFORMC>", "<INVDIAGC>"):
+                self.fail("<DIAGC>", self.at - 1)
+
+    def named(self, kind: str):
+        """The macro called for here, or None if the body stands here itself."""
+        if self.peek() != f"~{kind}".upper():
+            return None
+        self.at += 1
+        at, name = self.at, self.take().strip('"')
+        if (kind, name) not in self.macros:
+            self.fail(f"a macro ~{kind} defined before", at)
+        return self.macros[kind, name]
+
+    def hmm(self):
+        self.expect("<BEGINHMM>")
+        self.options_inside()
+        self.expect("<NUMSTATES>")
+        size = self.integer(3, 10_000)
+        self.options_inside()
+        states = [-1] * (size - 2)
+        while self.peek() == "<STATE>":
+            self.at += 1
+            position = self.integer(2, size - 1)
+            states[position - 2] = self.state()
+        if -1 in states:
+            self.fail(f"<STATE> {states.index(-1) + 2}")
+        log_a = self.transitions()
+        if len(log_a) != size:
+            self.fail(f"<TRANSP> {size}", self.at - 1)
+        self.expect("<ENDHMM>")
+        return states, log_a
+
+    def options_inside(self) -> None:
+        while self.peek() in ("<VECSIZE>", "<STREAMINFO>", "<DIAGC>", "<NULLD>"):
+            self.options_one()
+
+    def options_one(self) -> None:
+        keyword = self.take().upper()
+        if keyword == "<STREAMINFO>":
+            self.integer(1, 1)
+        if keyword in ("<STREAMINFO>", "<VECSIZE>"):
+            self.integer(1, 100_000)
+
+    def state(self) -> int:
+        """Index of the pool state that stands here, which a macro shares."""
+        known = self.named("s")
+        if known is not None:
+            return known
+        count = 1
+        if self.peek() == "<NUMMIXES>":
+            self.at += 1
+            count = self.integer(1, 100_000)
+        components: list = [None] * count
+        if self.peek() == "<MIXTURE>":
+            while self.peek() == "<MIXTURE>":
+                self.at += 1
+                place = self.integer(1, count) - 1
+                weight = self.numbers(1)[0]
+                components[place] = (weight, *self.mixture())
+        elif count == 1:
+            components[0] = (1.0, *self.mixture())
+        living = [component for component in components if component is not None]
+        if not living:
+            self.fail("<MIXTURE>")
+        components = [(0.0, *living[0][1:]) if component is None else component for component in components]
+        self.states.append(components)
+        return len(self.states) - 1
+
+    def mixture(self):
+        known = self.named("m")
+        if known is not None:
+            return known
+        mean, variance = self.mean(), self.variance()
+        if len(variance) != len(mean):
+            self.fail(f"<VARIANCE> {len(mean)}", self.at - 1)
+        if self.peek() == "<GCONST>":
+            self.at += 1
+            self.numbers(1)
+        return mean, variance
+
+    def mean(self):
+        return self.vector("u", "<MEAN>")
+
+    def variance(self):
+        return self.vector("v", "<VARIANCE>")
+
+    def vector(self, kind: str, keyword: str):
+        known = self.named(kind)
+        if known is not None:
+            return known
+        self.expect(keyword)
+        return self.numbers(self.integer(1, 100_000))
+
+    def transitions(self):
+        known = self.named("t")
+        if known is not None:
+            return known
+        self.expect("<TRANSP>")
+        size = self.integer(3, 10_000)
+        with np.errstate(divide="ignore"):
+            return np.log(self.numbers(size * size).reshape(size, size))
