@@ -64,7 +64,7 @@ def test_scores_are_the_derivatives_of_the_likelihoods():
                 return gmm.log_likelihoods(changed, x)[:, c]
 
             for i in range(len(x)):
-                expected = numeric(lambda flat, i=i: likelihoods(flat)[i], values[c].ravel())  # noqa: B023
+                expected = numeric(lambda flat, i=i: likelihoods(flat)[i], values[c].ravel())
                 first = 1 + (2 * c + kind) * size
                 assert relative(phi[i, first : first + size], expected) < 1e-6
 

@@ -26,27 +26,37 @@ def test_binary_against_sklearn(dims, cost):
     assert ours.bias[0] == pytest.approx(theirs.intercept_[0], abs=1e-3)
 
 
-def test_binary_kkt_conditions():
-    z, y = two_classes(2)
-    machine = solve_binary(z, y, 1.0, tolerance=1e-6)
+@pytest.mark.parametrize("dims", [3, 30])
+def test_binary_kkt_conditions(dims):
+    z, y = two_classes(2, dims=dims)
+    machine = solve_binary(z, y, 1.0, tolerance=1e-9)
     alpha = machine.coefficients[:, 0] * y
     margins = y * (z @ machine.weights[:, 0] + machine.bias)
-    assert abs(machine.coefficients.sum()) < 1e-9 and alpha.min() >= 0 and alpha.max() <= 1.0
-    assert (margins[alpha < 1e-9] > 1 - 1e-5).all()
-    assert (margins[alpha > 1 - 1e-9] < 1 + 1e-5).all()
-    inside = (alpha > 1e-9) & (alpha < 1 - 1e-9)
+    assert abs(machine.coefficients.sum()) < 1e-7 and alpha.min() >= 0 and alpha.max() <= 1.0
+    assert (margins[alpha < 1e-6] > 1 - 1e-5).all()
+    assert (margins[alpha > 1 - 1e-6] < 1 + 1e-5).all()
+    inside = (alpha > 1e-6) & (alpha < 1 - 1e-6)
     assert inside.any() and np.abs(margins[inside] - 1).max() < 1e-5
 
 
+def test_interior_point_and_smo_agree_where_classes_are_unequal():
+    z, y = two_classes(7, n=90)
+    z, y = z[25:], np.where(np.arange(65) < 9, 1, -1)
+    few = solve_binary(z, y, 3.0)  # 4 P <= N: interior point
+    wide = solve_binary(np.hstack([z, np.zeros((65, 20))]), y, 3.0, tolerance=1e-8)  # the same samples by SMO
+    assert few.objective == pytest.approx(wide.objective, rel=1e-7)
+    np.testing.assert_allclose(few.weights, wide.weights[:3], atol=1e-5)
+
+
 def test_warm_start_takes_fewer_steps_to_the_same_value():
-    z, y = two_classes(3, n=200)
+    z, y = two_classes(3, n=200, dims=100)
     first = solve_binary(z, y, 1.0)
     moved = z + 1e-4 * np.random.default_rng(4).normal(size=z.shape)
     cold = solve_binary(moved, y, 1.0, tolerance=1e-6)
     assert solve_binary(moved, y, 1.0, first.coefficients, tolerance=1e-6).objective == pytest.approx(
         cold.objective, rel=1e-8
     )
-    few = 5
+    few = 20
     warm_early = solve_binary(moved, y, 1.0, first.coefficients, max_steps=few).objective
     assert warm_early > solve_binary(moved, y, 1.0, max_steps=few).objective
     assert warm_early == pytest.approx(cold.objective, rel=1e-4)

@@ -68,6 +68,8 @@ def train(
 
     def state(theta, start):
         phi, pullback = score(theta)
+        if not np.isfinite(phi).all():
+            return None
         metric = measure_scores(phi)
         machine = solve(metric.factor(phi), signs, options.cost, start)
         return theta, phi, pullback, metric, machine
@@ -83,7 +85,7 @@ def train(
 
     theta, phi, pullback, metric, machine = state(theta, None)
     history = [told(0, 0.0, 0.0, True)]
-    step, direction = options.step, None
+    step, direction, backed_off = options.step, None, False
     for number in range(1, options.iterations + 1):
         if direction is None:
             gradient = pullback(score_gradient(phi, machine.coefficients, metric))
@@ -92,16 +94,17 @@ def train(
                 break
             direction = gradient / length
         tried = state(theta - step * direction, machine.coefficients)
-        change = tried[4].objective - machine.objective
-        accepted = bool(np.isfinite(change) and change <= 0.0)
+        change = tried[4].objective - machine.objective if tried else np.inf
+        accepted = change <= 0.0
         used = step
         if accepted:
             theta, phi, pullback, metric, machine = tried
             step, direction = step * options.growth, None
         else:
-            step *= options.shrink
+            step, backed_off = step * options.shrink, True
         history.append(told(number, change if accepted else 0.0, used, accepted))
-        small = accepted and -change < options.tolerance * abs(machine.objective)
+        # until the first back-off the step is still growing: a small gain then says nothing about convergence
+        small = accepted and backed_off and -change < options.tolerance * abs(machine.objective)
         if small or step < LEAST_STEP:
             break
     return Trained(theta, metric, machine, history)

@@ -1,7 +1,8 @@
-"""Support vector machines in an explicit space: two classes (SMO) and all classes at once (Crammer and Singer).
+"""Support vector machines in an explicit space: two classes, and all classes at once (Crammer and Singer).
 
-Both solve the dual for samples ``z`` [N, P] under the inner product, from the multipliers of the last solution where
-there are any: after a small change of the scores only a few pairs have to move ([L04] 5.5).
+Both solve the dual for samples ``z`` [N, P] under the inner product. In many dimensions they start from the
+multipliers of the last solution where there is one: after a small change of the scores only a few have to move
+([L04] 5.5). In few dimensions an interior point needs no start, and its time does not grow with the cost.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ class Machine:
     objective: float
     """Value of the dual, W of [L04] (11)"""
     violation: float
-    """Largest violation of the KKT conditions left"""
+    """What is left: relative duality gap (interior point) or largest violation of the KKT conditions"""
 
 
 @njit(cache=True)
@@ -86,14 +87,169 @@ def _smo(z, y, cost, alpha, tolerance, max_steps):
     return w, bias, alpha.sum() - 0.5 * (w * w).sum(), violation
 
 
-def solve_binary(z, y, cost=1.0, start=None, tolerance=1e-4, max_steps=1_000_000) -> Machine:
+@njit(cache=True)
+def _factor(matrix):
+    """Cholesky factor in the lower triangle, in place; False when the matrix is not positive definite."""
+    for a in range(len(matrix)):
+        for b in range(a + 1):
+            total = matrix[a, b]
+            for k in range(b):
+                total -= matrix[a, k] * matrix[b, k]
+            if a > b:
+                matrix[a, b] = total / matrix[b, b]
+            elif total > 0.0:
+                matrix[a, a] = np.sqrt(total)
+            else:
+                return False
+    return True
+
+
+@njit(cache=True)
+def _newton_solve(d, theta, factor, rhs, out):
+    """``out = (diag(theta) + d d')^-1 rhs`` by Woodbury, with the factor of ``I + d' diag(theta)^-1 d``."""
+    n, dims = d.shape
+    inner = np.zeros(dims)
+    for i in range(n):
+        share = rhs[i] / theta[i]
+        for a in range(dims):
+            inner[a] += d[i, a] * share
+    for a in range(dims):
+        for k in range(a):
+            inner[a] -= factor[a, k] * inner[k]
+        inner[a] /= factor[a, a]
+    for a in range(dims - 1, -1, -1):
+        for k in range(a + 1, dims):
+            inner[a] -= factor[k, a] * inner[k]
+        inner[a] /= factor[a, a]
+    for i in range(n):
+        total = rhs[i]
+        for a in range(dims):
+            total -= d[i, a] * inner[a]
+        out[i] = total / theta[i]
+
+
+@njit(cache=True, error_model="numpy")
+def _interior(d, y, cost, tolerance, max_steps):
+    """Primal-dual interior point with predictor and corrector for few dimensions: N P^2 a step, about 15 steps.
+
+    Rows of ``d`` [N, P] are y_i z_i. Solves ``d w - 1 + b y = s - t``, w = d' alpha, with multipliers s of
+    alpha >= 0 and t of alpha <= cost; the Newton matrix is diagonal plus rank P. Returns (alpha, bias, relative gap).
+    """
+    n, dims = d.shape
+    positive = (y > 0).sum()
+    alpha, best = np.empty(n), np.empty(n)
+    room = np.empty(n)  # cost - alpha, kept apart: near the bound the difference would be rounding alone
+    for i in range(n):  # as far inside the box as sum alpha y = 0 allows
+        alpha[i] = 0.5 * cost * min(positive, n - positive) / (positive if y[i] > 0 else n - positive)
+        room[i] = cost - alpha[i]
+    s, t = np.ones(n), np.ones(n)
+    w = np.empty(dims)
+    residual, theta, rhs = np.empty(n), np.empty(n), np.empty(n)
+    ey, er = np.empty(n), np.empty(n)
+    target_s, target_t = np.empty(n), np.empty(n)
+    step_s, step_t, step_alpha = np.empty(n), np.empty(n), np.empty(n)
+    inner = np.empty((dims, dims))
+    b, best_b, gap = 0.0, 0.0, np.inf
+    for _ in range(max_steps):
+        w[:] = 0.0
+        total, balance, complementarity = 0.0, 0.0, 0.0
+        for i in range(n):
+            total += alpha[i]
+            balance += y[i] * alpha[i]
+            complementarity += s[i] * alpha[i] + t[i] * room[i]
+            for a in range(dims):
+                w[a] += d[i, a] * alpha[i]
+        objective = total - 0.5 * (w * w).sum()
+        worst = abs(balance) / cost
+        inner[:] = 0.0
+        for i in range(n):
+            f = b * y[i] - 1.0
+            for a in range(dims):
+                f += d[i, a] * w[a]
+            residual[i] = f - s[i] + t[i]
+            worst = max(worst, abs(residual[i]))
+            theta[i] = s[i] / alpha[i] + t[i] / room[i]
+            for a in range(dims):
+                share = d[i, a] / theta[i]
+                for k in range(a + 1):
+                    inner[a, k] += share * d[i, k]
+        now = max(complementarity / (1.0 + abs(objective)), worst)
+        if now < gap:
+            gap, best_b = now, b
+            best[:] = alpha
+        if gap < tolerance:
+            break
+        for a in range(dims):
+            inner[a, a] += 1.0
+        if not (np.isfinite(now) and _factor(inner)):
+            break
+        _newton_solve(d, theta, inner, y, ey)
+        yey = (y * ey).sum()
+        target_s[:] = 0.0
+        target_t[:] = 0.0
+        length, step_b = 1.0, 0.0
+        for phase in range(2):
+            # phase 0: straight for the solution; phase 1: centred by how far that went, and curved
+            for i in range(n):
+                rhs[i] = target_s[i] / alpha[i] - s[i] - target_t[i] / room[i] + t[i] - residual[i]
+            _newton_solve(d, theta, inner, rhs, er)
+            step_b = ((y * er).sum() + balance) / yey
+            length = 1.0 / 0.995
+            for i in range(n):
+                move = er[i] - step_b * ey[i]
+                step_alpha[i] = move
+                step_s[i] = (target_s[i] - s[i] * move) / alpha[i] - s[i]
+                step_t[i] = (target_t[i] + t[i] * move) / room[i] - t[i]
+                if move < 0.0:
+                    length = min(length, -alpha[i] / move)
+                elif move > 0.0:
+                    length = min(length, room[i] / move)
+                if step_s[i] < 0.0:
+                    length = min(length, -s[i] / step_s[i])
+                if step_t[i] < 0.0:
+                    length = min(length, -t[i] / step_t[i])
+            if phase == 0:
+                reach = min(length, 1.0)
+                after = 0.0
+                for i in range(n):
+                    after += (s[i] + reach * step_s[i]) * (alpha[i] + reach * step_alpha[i])
+                    after += (t[i] + reach * step_t[i]) * (room[i] - reach * step_alpha[i])
+                centre = complementarity / (2 * n) * (after / complementarity) ** 3
+                for i in range(n):
+                    target_s[i] = centre - step_s[i] * step_alpha[i]
+                    target_t[i] = centre + step_t[i] * step_alpha[i]
+        length = min(1.0, 0.995 * length)
+        for i in range(n):
+            alpha[i] += length * step_alpha[i]
+            room[i] -= length * step_alpha[i]
+            s[i] += length * step_s[i]
+            t[i] += length * step_t[i]
+        b += length * step_b
+    return best, best_b, gap
+
+
+def solve_binary(z, y, cost=1.0, start=None, tolerance=None, max_steps=1_000_000) -> Machine:
     """Soft-margin machine of samples ``z`` [N, P] with signs ``y`` in {-1, +1} ([L04] (11)).
 
-    ``start`` is the coefficients [N, 1] of an earlier solution on the same samples with the same cost.
+    With few features for the samples there are, by an interior point (to a relative gap of 1e-9); else by SMO (to a
+    violation of 1e-5), from ``start``, the coefficients [N, 1] of an earlier solution on the same samples with the
+    same cost. ``tolerance`` replaces either bound.
     """
     y = np.asarray(y, float)
+    if 4 * z.shape[1] <= len(z):
+        bound = tolerance or 1e-9
+        alpha, bias, violation = _interior(np.ascontiguousarray(z * y[:, None]), y, cost, bound, 100)
+        alpha = np.clip(alpha, 0.0, cost)
+        if violation < 1e3 * bound:
+            w = z.T @ (alpha * y)
+            value = alpha.sum() - 0.5 * (w * w).sum()
+            return Machine((alpha * y)[:, None], w[:, None], np.array([bias]), float(value), float(violation))
+        start = None  # rounding stopped the interior point short
     alpha = np.zeros(len(z)) if start is None else np.clip(start[:, 0] * y, 0.0, cost)
-    w, bias, objective, violation = _smo(np.ascontiguousarray(z), y, cost, alpha, tolerance, max_steps)
+    # more features than samples: a rotation into the samples' own span changes no inner product
+    small = np.linalg.qr(z.T, mode="r").T if z.shape[1] > len(z) else z
+    _, bias, objective, violation = _smo(np.ascontiguousarray(small), y, cost, alpha, tolerance or 1e-5, max_steps)
+    w = z.T @ (alpha * y)
     return Machine((alpha * y)[:, None], w[:, None], np.array([bias]), float(objective), float(violation))
 
 
