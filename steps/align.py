@@ -51,7 +51,7 @@ def run(options: Options, step):
     if options.textgrid:
         for utterance in done:
             tiers = {
-                kind: [Interval(start * seconds, end * seconds, name) for name, start, end, *_ in getattr(utterance, kind)]
+                kind: [Interval(s * seconds, e * seconds, name) for name, s, e, *_ in getattr(utterance, kind)]
                 for kind in ("words", "units")
             }
             path = step.output(f"textgrid/{utterance.name}.TextGrid")

@@ -14,6 +14,11 @@ ARRAYS = ("means", "variances", "log_weights", "offsets", "unit_states", "unit_s
 
 def write_model(path, hmms: HmmSet) -> None:
     """Write ``hmms``; the same model always gives the same bytes."""
+    write_npz(path, *pack(hmms))
+
+
+def pack(hmms: HmmSet) -> tuple[dict, dict[str, np.ndarray]]:
+    """``(meta, arrays)`` that hold all of ``hmms``."""
     arrays = {
         "means": hmms.pool.means,
         "variances": hmms.pool.variances,
@@ -33,23 +38,28 @@ def write_model(path, hmms: HmmSet) -> None:
         "silence": hmms.silence,
         "meta": hmms.meta,
     }
-    write_npz(path, meta, arrays)
+    return meta, arrays
 
 
 def read_model(path) -> HmmSet:
     """The HmmSet of :func:`write_model`'s file; anything else is refused with its name and what was found."""
     meta, arrays = read_npz(path)
-    if not isinstance(meta, dict) or meta.get("kind") != KIND:
-        raise MargoError(f"{path}: not a model of margo")
-    if meta.get("version") != VERSION:
-        raise MargoError(f"{path}: model format {meta.get('version')}, this margo reads {VERSION}")
-    missing = [name for name in ARRAYS if name not in arrays]
-    if missing:
-        raise MargoError(f"{path}: lacks {', '.join(missing)}")
     try:
-        return _assemble(meta, arrays)
+        return unpack(meta, arrays)
     except (MargoError, ValueError, KeyError, TypeError) as error:
         raise MargoError(f"{path}: {error}") from None
+
+
+def unpack(meta: dict, arrays: dict[str, np.ndarray]) -> HmmSet:
+    """The HmmSet of :func:`pack`."""
+    if not isinstance(meta, dict) or meta.get("kind") != KIND:
+        raise MargoError("not a model of margo")
+    if meta.get("version") != VERSION:
+        raise MargoError(f"model format {meta.get('version')}, this margo reads {VERSION}")
+    missing = [name for name in ARRAYS if name not in arrays]
+    if missing:
+        raise MargoError(f"lacks {', '.join(missing)}")
+    return _assemble(meta, arrays)
 
 
 def _assemble(meta: dict, arrays: dict) -> HmmSet:
