@@ -1,0 +1,303 @@
+"""Audio files: what is inside decides how they are read, not what they are called.
+
+Samples come as float32 scaled as 16-bit integers; 16-bit PCM, mu-law and A-law are exact. NIST SPHERE is read here
+(its header, the count it declares, embedded shorten through PyAV), everything else by libsndfile. A file that holds
+fewer samples than its header promises is refused, not read in part.
+"""
+
+import subprocess
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.formats.datacheck import OVERSHOOT
+
+# Subtypes of libsndfile whose values are 16-bit integers or fewer; all others are read as reals and scaled.
+INTEGER = {"PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW"}
+SPHERE_CODINGS = {"pcm": "pcm", "ulaw": "ULAW", "mu-law": "ULAW", "mulaw": "ULAW", "alaw": "ALAW", "a-law": "ALAW"}
+BYTE_ORDERS = {"01": "LITTLE", "0123": "LITTLE", "012": "LITTLE", "10": "BIG", "3210": "BIG", "210": "BIG"}
+UNKNOWN_LENGTH = (0, 0xFFFFFFFF, 0x7FFFFFFF)  # in RIFF headers of programs that wrote to a pipe
+
+
+@dataclass(frozen=True)
+class AudioInfo:
+    """What a file's header says."""
+
+    sample_rate: int
+    samples: int  # of each channel
+    channels: int
+
+
+@dataclass(frozen=True)
+class _Sphere:
+    """A SPHERE header: ``sample_count`` is per channel, None where it is not stated."""
+
+    header_bytes: int
+    sample_rate: int
+    sample_count: int | None
+    channels: int
+    coding: str
+    shorten: bool
+    sample_bytes: int
+    byte_order: str
+
+    @property
+    def subtype(self) -> str:
+        return f"PCM_{8 * self.sample_bytes}" if self.coding == "pcm" else self.coding
+
+
+def read_audio(source, *, offset: float = 0.0, duration: float | None = None, rate: int | None = None,
+               channel: int | None = None, name: str = "") -> tuple[np.ndarray, int]:  # fmt: skip
+    """``(samples float32 [N] scaled as 16-bit integers, sample rate)`` of ``source``, a path or the file's bytes.
+
+    ``offset`` and ``duration`` in seconds cut a piece out (an end up to half a second past the recording's is taken
+    for it); ``rate`` asks for resampling; ``channel`` (from 0) picks one of several. ``name`` stands in messages for
+    a source that is bytes. Raises MargoError with the file's name and the reason.
+    """
+    name = name or (str(source) if not isinstance(source, bytes) else "audio")
+    with _open(source, name) as file:
+        if _is_sphere(file):
+            samples, found_rate = _read_sphere(file, name)
+        else:
+            samples, found_rate = _read_sndfile(file, name)
+    if not samples.size:
+        raise MargoError(f"{name}: holds no samples")
+    samples = _pick_channel(samples, channel, name)
+    samples = _cut(samples, found_rate, offset, duration, name)
+    finite = np.isfinite(samples)
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
+        raise MargoError(f"{name}: {len(bad)} of {len(samples)} samples are NaN or infinite, the first is {bad[0]}")
+    if rate and rate != found_rate:
+        import soxr
+
+        samples, found_rate = soxr.resample(samples, found_rate, rate).astype(np.float32), rate
+    return samples, found_rate
+
+
+def audio_info(source, name: str = "") -> AudioInfo:
+    """Rate, samples and channels from the header, without decoding; refuses files shorter than it promises."""
+    name = name or (str(source) if not isinstance(source, bytes) else "audio")
+    with _open(source, name) as file:
+        if _is_sphere(file):
+            header = _sphere_header(file, name)
+            return AudioInfo(header.sample_rate, _sphere_samples(file, header, name), header.channels)
+        _check_riff(file, name)
+        with _sound_file(file, name) as sound:
+            return AudioInfo(sound.samplerate, sound.frames, sound.channels)
+
+
+def run_pipe(command: str) -> bytes:
+    """What a ``wav.scp`` command that ends in ``|`` writes; only for folders whose owner allowed pipes."""
+    done = subprocess.run(command.rstrip().removesuffix("|"), shell=True, capture_output=True, check=False)
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip().splitlines()
+        raise MargoError(f"{command}: ended with status {done.returncode}" + (f" ({words[-1]})" if words else ""))
+    return done.stdout
+
+
+def _open(source, name: str):
+    try:
+        file = BytesIO(source) if isinstance(source, bytes) else open(source, "rb")  # noqa: SIM115 (the caller closes)
+    except OSError as error:
+        raise MargoError(f"{name}: cannot be opened ({error.strerror})") from None
+    if not _bytes_in(file):
+        file.close()
+        raise MargoError(f"{name}: is empty (0 bytes)")
+    return file
+
+
+def _bytes_in(file) -> int:
+    length = file.seek(0, 2)
+    file.seek(0)
+    return length
+
+
+def _is_sphere(file) -> bool:
+    magic = file.read(7)
+    file.seek(0)
+    return magic == b"NIST_1A"
+
+
+# -- NIST SPHERE -------------------------------------------------------------------------------------------------------
+def _sphere_header(file, name: str) -> _Sphere:
+    lines = file.read(16).split(b"\n")
+    if len(lines) < 2 or not lines[1].strip().isdigit():
+        raise MargoError(f"{name}: SPHERE header does not state its length")
+    length = int(lines[1])
+    file.seek(0)
+    header = file.read(length)
+    if len(header) < length or b"end_head" not in header:
+        raise MargoError(f"{name}: SPHERE header is cut off ({len(header)} of {length} bytes)")
+    fields = {}
+    for line in header.split(b"end_head")[0].decode("latin-1").splitlines()[2:]:
+        parts = line.split(maxsplit=2)
+        if len(parts) == 3 and parts[1].startswith("-"):
+            fields[parts[0]] = parts[2].strip()
+
+    def number(key: str, default: int | None) -> int | None:
+        value = fields.get(key)
+        if value is None:
+            return default
+        if not value.isdigit():
+            raise MargoError(f"{name}: SPHERE header: {key} is {value!r}, expected a number")
+        return int(value)
+
+    coding, *packing = fields.get("sample_coding", "pcm").lower().split(",")
+    shorten = any("shorten" in each for each in packing)
+    if coding not in SPHERE_CODINGS or (packing and not shorten):
+        raise MargoError(f"{name}: SPHERE coding {fields['sample_coding']!r} is not supported")
+    rate, size = number("sample_rate", None), number("sample_n_bytes", 2 if coding == "pcm" else 1)
+    order = BYTE_ORDERS.get(fields.get("sample_byte_format", ""), "FILE")
+    if not rate:
+        raise MargoError(f"{name}: SPHERE header: sample_rate is {rate}, expected a number above 0")
+    if not shorten and (size not in (1, 2, 3, 4) or (size == 1) != (coding != "pcm")):
+        raise MargoError(f"{name}: SPHERE samples of {size} bytes in coding {coding!r} are not supported")
+    if not shorten and size > 1 and order == "FILE":
+        found = fields.get("sample_byte_format", "missing")
+        raise MargoError(f"{name}: SPHERE header: sample_byte_format is {found}, expected 01 or 10")
+    channels = number("channel_count", 1)
+    if not channels:
+        raise MargoError(f"{name}: SPHERE header: channel_count is 0")
+    return _Sphere(length, rate, number("sample_count", None), channels, SPHERE_CODINGS[coding], shorten, size, order)
+
+
+def _sphere_samples(file, header: _Sphere, name: str) -> int:
+    """Samples of each channel, once it is sure that they are all there (of shorten only decoding can tell)."""
+    if header.shorten:
+        if header.sample_count is None:
+            raise MargoError(f"{name}: SPHERE header: sample_count is missing")
+        return header.sample_count
+    found = (_bytes_in(file) - header.header_bytes) // (header.sample_bytes * header.channels)
+    declared = found if header.sample_count is None else header.sample_count
+    if found < declared:
+        raise _truncated(name, found, declared)
+    return declared
+
+
+def _read_sphere(file, name: str) -> tuple[np.ndarray, int]:
+    header = _sphere_header(file, name)
+    count = _sphere_samples(file, header, name)
+    if header.shorten:
+        return _read_shorten(file, header, count, name), header.sample_rate
+    file.seek(header.header_bytes)
+    content = file.read(count * header.channels * header.sample_bytes)
+    if header.subtype == "PCM_16":  # by far the most frequent
+        kind = "<i2" if header.byte_order == "LITTLE" else ">i2"
+        return np.frombuffer(content, kind).reshape(-1, header.channels).astype(np.float32), header.sample_rate
+    raw = {"format": "RAW", "subtype": header.subtype, "endian": header.byte_order,
+           "channels": header.channels, "samplerate": header.sample_rate}  # fmt: skip
+    with _sound_file(BytesIO(content), name, **raw) as sound:
+        return _decode(sound), header.sample_rate
+
+
+def _read_shorten(file, header: _Sphere, count: int, name: str) -> np.ndarray:
+    try:
+        import av
+    except ImportError:
+        raise MargoError(f"{name}: SPHERE with embedded shorten needs PyAV: pip install 'margo[sphere]'") from None
+    file.seek(0)
+    try:
+        with av.open(file, format="nistsphere") as container:
+            blocks = [frame.to_ndarray() for frame in container.decode(audio=0)]
+    except (av.FFmpegError, IndexError) as error:
+        raise MargoError(f"{name}: embedded shorten cannot be decoded ({error})") from None
+    samples = np.concatenate(blocks, axis=1) if blocks else np.empty((header.channels, 0), np.int16)
+    if samples.dtype != np.int16 or len(samples) != header.channels:
+        raise MargoError(
+            f"{name}: embedded shorten holds {len(samples)} channels of {samples.dtype}, "
+            f"expected {header.channels} of int16"
+        )
+    if samples.shape[1] < count:
+        raise _truncated(name, samples.shape[1], count)
+    return samples[:, :count].T.astype(np.float32)
+
+
+# -- everything else ---------------------------------------------------------------------------------------------------
+def _sound_file(file, name: str, **raw):
+    import soundfile
+
+    file.seek(0)
+    try:
+        return soundfile.SoundFile(file, **raw)
+    except soundfile.LibsndfileError as error:
+        raise MargoError(f"{name}: not an audio file that can be read ({error.error_string})") from None
+
+
+def _decode(sound) -> np.ndarray:
+    """All samples [N, channels] as float32 in the scale of 16-bit integers."""
+    if sound.subtype in INTEGER:
+        return sound.read(dtype="int16", always_2d=True).astype(np.float32)
+    if sound.subtype == "FLOAT":
+        return sound.read(dtype="float32", always_2d=True) * np.float32(32768)
+    return (sound.read(dtype="float64", always_2d=True) * 32768.0).astype(np.float32)
+
+
+def _read_sndfile(file, name: str) -> tuple[np.ndarray, int]:
+    import soundfile
+
+    _check_riff(file, name)
+    with _sound_file(file, name) as sound:
+        try:
+            samples = _decode(sound)
+        except soundfile.LibsndfileError as error:
+            raise MargoError(f"{name}: cannot be decoded ({error.error_string})") from None
+        if len(samples) < sound.frames:
+            raise _truncated(name, len(samples), sound.frames)
+        return samples, sound.samplerate
+
+
+def _check_riff(file, name: str) -> None:
+    """Refuse a RIFF file whose data chunk ends before it should; libsndfile would return what is left."""
+    length = _bytes_in(file)
+    head = file.read(12)
+    order = {b"RIFF": "little", b"RIFX": "big"}.get(head[:4])
+    if order is None or head[8:] != b"WAVE":
+        return
+    frame_bytes = 1
+    while len(chunk := file.read(8)) == 8:
+        kind, size, start = chunk[:4], int.from_bytes(chunk[4:], order), file.tell()
+        if kind == b"fmt " and size >= 16:
+            frame_bytes = max(1, int.from_bytes(file.read(14)[12:], order))
+        if kind == b"data":
+            if size > length - start and size not in UNKNOWN_LENGTH:
+                raise _truncated(name, (length - start) // frame_bytes, size // frame_bytes)
+            return
+        file.seek(start + size + size % 2)
+    raise MargoError(f"{name}: RIFF file without a data chunk")
+
+
+# -- common ------------------------------------------------------------------------------------------------------------
+def _truncated(name: str, found: int, declared: int) -> MargoError:
+    return MargoError(f"{name}: truncated: {found} samples found, its header declares {declared}")
+
+
+def _pick_channel(samples: np.ndarray, channel: int | None, name: str) -> np.ndarray:
+    count = samples.shape[1]
+    if channel is None and count > 1:
+        raise MargoError(f"{name}: has {count} channels, expected one (say which to use)")
+    if channel is not None and not 0 <= channel < count:
+        raise MargoError(f"{name}: has no channel {channel}, its {count} are numbered from 0")
+    return np.ascontiguousarray(samples[:, channel or 0])
+
+
+def _cut(samples: np.ndarray, rate: int, offset: float, duration: float | None, name: str) -> np.ndarray:
+    first = round(offset * rate)
+    last = len(samples) if duration is None else round((offset + duration) * rate)
+    if not 0 <= first < min(last, len(samples)) or last > len(samples) + OVERSHOOT * rate:
+        raise MargoError(
+            f"{name}: {offset:g} to {last / rate:g} s does not lie within the recording of {len(samples) / rate:g} s"
+        )
+    return samples[first:last]
+
+
+def read_recording(path_or_pipe: str, allow_pipes: bool = False, **how) -> tuple[np.ndarray, int]:
+    """:func:`read_audio` of a ``wav.scp`` value: a path, or where allowed a command that ends in ``|``."""
+    if not path_or_pipe.rstrip().endswith("|"):
+        return read_audio(Path(path_or_pipe), **how)
+    if not allow_pipes:
+        raise MargoError(f"{path_or_pipe}: commands are not run unless pipes are allowed")
+    return read_audio(run_pipe(path_or_pipe), name=path_or_pipe, **how)
