@@ -1,6 +1,4 @@
-"""Which word strings are possible, and what each costs: as a graph to search, and as a number for one string."""
-
-from dataclasses import dataclass
+"""Which word strings are possible and what each costs: a table in the model's ``meta``, its graph, a string's score."""
 
 import numpy as np
 
@@ -11,36 +9,51 @@ from margo.model.hmm import HmmSet
 KINDS = ("isolated", "loop", "bigram")
 
 
-@dataclass(frozen=True, eq=False)
-class Grammar:
-    """``isolated``: one word; ``loop``: any string; ``bigram``: any string under ``log_bigram`` [V + 1, V + 1], scaled
-    by ``scale`` (see :func:`margo.model.graph.bigram_graph`). ``insertion_penalty`` is added for every word of a string
-    in a loop or bigram."""
+def grammar(kind: str, insertion_penalty: float = 0.0, log_bigram=None, scale: float = 1.0) -> dict:
+    """The table that ``hmms.meta["grammar"]`` holds, fit for JSON.
 
-    kind: str = "loop"
-    insertion_penalty: float = 0.0
-    log_bigram: np.ndarray | None = None
-    scale: float = 1.0
-
-    def __post_init__(self):
-        if self.kind not in KINDS:
-            raise MargoError(f"grammar is {self.kind!r}, expected one of {' '.join(KINDS)}")
-        if self.kind == "bigram" and self.log_bigram is None:
+    ``isolated``: one word; ``loop``: any string; ``bigram``: any string under ``log_bigram`` [V + 1, V + 1] times
+    ``scale`` (see :func:`margo.model.graph.bigram_graph`; None stands for -inf). ``insertion_penalty`` is added for
+    every word of a string in a loop or bigram.
+    """
+    if kind not in KINDS:
+        raise MargoError(f"grammar is {kind!r}, expected one of {' '.join(KINDS)}")
+    table = {"kind": kind}
+    if kind != "isolated":
+        table["insertion_penalty"] = float(insertion_penalty)
+    if kind == "bigram":
+        if log_bigram is None:
             raise MargoError("a bigram grammar needs its table of log probabilities")
+        rows = np.asarray(log_bigram, float)
+        table["scale"] = float(scale)
+        table["log_bigram"] = [[value if value > -np.inf else None for value in row] for row in rows.tolist()]
+    return table
 
-    def graph(self, hmms: HmmSet) -> Graph:
-        if self.kind == "isolated":
-            return isolated_graph(hmms)
-        if self.kind == "loop":
-            return loop_graph(hmms, self.insertion_penalty)
-        return bigram_graph(hmms, self.log_bigram, self.scale, self.insertion_penalty)
 
-    def log_score(self, words) -> float:
-        """What the graph adds to a string of word indices beside transitions and frames."""
-        if self.kind == "isolated":
-            return 0.0
-        score = self.insertion_penalty * len(words)
-        if self.kind == "bigram":
-            end = len(self.log_bigram) - 1
-            score += self.scale * sum(self.log_bigram[a, b] for a, b in zip([end, *words], [*words, end]))
-        return float(score)
+def recognition_graph(hmms: HmmSet) -> Graph:
+    """The graph of everything that the model's own grammar allows; a loop of its words where it has none."""
+    table = hmms.meta.get("grammar", {"kind": "loop"})
+    penalty = table.get("insertion_penalty", 0.0)
+    if table["kind"] == "isolated":
+        return isolated_graph(hmms)
+    if table["kind"] == "loop":
+        return loop_graph(hmms, penalty)
+    return bigram_graph(hmms, _bigram(table), table["scale"], penalty)
+
+
+def string_score(hmms: HmmSet, words) -> float:
+    """What the graph adds to the score of a string of words (names), beside transitions and frames."""
+    table = hmms.meta.get("grammar", {"kind": "loop"})
+    if table["kind"] == "isolated":
+        return 0.0
+    score = table.get("insertion_penalty", 0.0) * len(words)
+    if table["kind"] == "bigram":
+        rows = _bigram(table)
+        indices = [hmms.word_index[word] for word in words]
+        end = len(rows) - 1
+        score += table["scale"] * sum(rows[a, b] for a, b in zip([end, *indices], [*indices, end]))
+    return float(score)
+
+
+def _bigram(table: dict) -> np.ndarray:
+    return np.array([[-np.inf if value is None else value for value in row] for row in table["log_bigram"]])
