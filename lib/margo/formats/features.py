@@ -1,0 +1,198 @@
+"""Archives of feature matrices and state sequences in Kaldi's binary form, and the record of how features were made.
+
+``feats.scp`` and ``ali.scp`` name their archive relative to their own folder, so that experiments can be moved; lists
+made by Kaldi itself, with absolute paths or paths from the current directory, are read as well.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError, refuse
+from margo.formats.atomic import atomic, write_json
+from margo.signal.options import describe_given
+
+RECORD = "mfcc.json"
+FLOAT_MATRIX = b"\0BFM \4"
+INT_VECTOR = b"\0B\4"
+INT_ENTRY = np.dtype([("size", "i1"), ("value", "<i4")])  # each number of an integer vector is preceded by its size
+Place = tuple[str, int]  # archive, byte offset
+
+
+def write_ark(ark, scp, items, *, allow_missing: bool = False) -> dict[str, int]:
+    """Write ``(name, array)`` pairs to archive ``ark`` and their places to ``scp`` beside it; returns byte offsets.
+
+    Real matrices [T, D] are written as float32, integer vectors [T] as int32. Refuses an empty archive, a name given
+    twice or with white space, a dimension that changes, a matrix without frames, and values that are not finite (NaN
+    marks a missing value where ``allow_missing``). Both files appear at the end, or neither if ``items`` raises.
+    """
+    ark, scp = Path(ark), Path(scp)
+    if ark.parent.resolve() != scp.parent.resolve():
+        raise MargoError(f"{scp}: not in the folder of its archive {ark}")
+    offsets: dict[str, int] = {}
+    columns = None
+    with atomic(scp) as list_file, atomic(ark, "wb") as file:
+        for name, array in items:
+            array = np.asarray(array)
+            columns = array.shape[-1] if columns is None and array.ndim == 2 else columns
+            refuse(_unwritable(name, array, columns, offsets, allow_missing), str(ark))
+            file.write(name.encode() + b" ")
+            offsets[name] = file.tell()
+            list_file.write(f"{name} {ark.name}:{offsets[name]}\n")
+            file.write(_encode(array))
+        if not offsets:
+            raise MargoError(f"{ark}: nothing to write")
+    return offsets
+
+
+def _unwritable(name: str, array: np.ndarray, columns: int | None, known, allow_missing: bool) -> list[str]:
+    faults = []
+    if name.split() != [name]:
+        faults.append(f"name {name!r} is empty or holds white space")
+    if name in known:
+        faults.append(f"{name}: given twice")
+    if array.size == 0:
+        faults.append(f"{name}: shape {array.shape} holds nothing")
+    elif np.issubdtype(array.dtype, np.integer):
+        if array.ndim != 1:
+            faults.append(f"{name}: integers of shape {array.shape}, expected a vector")
+    elif array.ndim != 2 or array.shape[1] != columns:
+        faults.append(f"{name}: shape {array.shape}, expected [frames, {columns}]")
+    else:
+        faults += _not_finite(name, array, allow_missing)
+    return faults
+
+
+def _not_finite(name: str, matrix: np.ndarray, allow_missing: bool) -> list[str]:
+    bad = np.isinf(matrix) if allow_missing else ~np.isfinite(matrix)
+    if not bad.any():
+        return []
+    frame, column = (int(index) for index in np.argwhere(bad)[0])
+    return [f"{name}: {int(bad.sum())} values are not finite, the first in frame {frame}, column {column}"]
+
+
+def _encode(array: np.ndarray) -> bytes:
+    if array.ndim == 2:
+        rows, columns = (np.array(n, "<i4").tobytes() for n in array.shape)
+        return FLOAT_MATRIX + rows + b"\4" + columns + np.ascontiguousarray(array, "<f4").tobytes()
+    entries = np.empty(len(array), INT_ENTRY)
+    entries["size"], entries["value"] = 4, array
+    return INT_VECTOR + np.array(len(array), "<i4").tobytes() + entries.tobytes()
+
+
+def read_scp(folder, name: str = "feats.scp") -> dict[str, Place]:
+    """``utterance -> (archive, byte offset)`` in the order of the list; every faulty line is named."""
+    path = Path(folder) / name
+    if not path.is_file():
+        raise MargoError(f"{path}: no such file")
+    places: dict[str, Place] = {}
+    archives: dict[str, Path | None] = {}
+    faults = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        key, value = (*line.split(maxsplit=1), "")[:2]
+        ark, colon, offset = value.strip().rpartition(":")
+        if not colon or not offset.isdigit() or "|" in ark:
+            faults.append(f"line {number}: {value!r}, expected archive:offset")
+            continue
+        if ark not in archives:
+            archives[ark] = _find(ark, path.parent)
+        if archives[ark] is None:
+            faults.append(f"line {number}: {key}: no archive {ark}")
+        elif key in places:
+            faults.append(f"line {number}: {key} is there already")
+        else:
+            places[key] = (str(archives[ark]), int(offset))
+    shown = [*faults[:20], f"... and {len(faults) - 20} more"] if len(faults) > 20 else faults
+    refuse(shown, str(path))
+    if not places:
+        raise MargoError(f"{path}: is empty")
+    return places
+
+
+def _find(ark: str, folder: Path) -> Path | None:
+    """The archive, beside its list if it is there: another folder's of the same name may be in the current one."""
+    return next((path for path in (folder / ark, Path(ark)) if path.is_file()), None)
+
+
+def read_matrix(place: Place, *, columns: int | None = None, allow_missing: bool = False) -> np.ndarray:
+    """Features [T, D] float32 at ``place``; refuses another dimension than ``columns``, and values not finite.
+
+    ``allow_missing`` lets NaN pass, which marks missing values.
+    """
+    where = f"{place[0]}:{place[1]}"
+    matrix = _read(place)
+    if matrix.ndim != 2 or matrix.dtype.kind != "f" or not matrix.size:
+        raise MargoError(f"{where}: {matrix.dtype} of shape {matrix.shape}, expected features [frames, columns]")
+    if columns is not None and matrix.shape[1] != columns:
+        raise MargoError(f"{where}: features of dimension {matrix.shape[1]}, expected {columns}")
+    refuse(_not_finite("features", matrix, allow_missing), where)
+    return matrix.astype(np.float32, copy=False)
+
+
+def read_vector(place: Place) -> np.ndarray:
+    """Integers [T] int32 at ``place``, as in ``ali.ark``."""
+    vector = _read(place)
+    if vector.ndim != 1 or vector.dtype != np.int32:
+        raise MargoError(f"{place[0]}:{place[1]}: {vector.dtype} of shape {vector.shape}, expected integers [frames]")
+    return vector
+
+
+def _read(place: Place) -> np.ndarray:
+    path, offset = place
+    where = f"{path}:{offset}"
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            head = file.read(15)
+            if head[:6] == FLOAT_MATRIX:
+                rows, columns = int.from_bytes(head[6:10], "little"), int.from_bytes(head[11:15], "little")
+                return _whole(file.read(4 * rows * columns), "<f4", rows * columns, where).reshape(rows, columns)
+            if head[:3] == INT_VECTOR:
+                count = int.from_bytes(head[3:7], "little")
+                file.seek(offset + 7)
+                return _whole(file.read(5 * count), INT_ENTRY, count, where)["value"].astype(np.int32)
+            if head[:2] == b"\0B":  # double precision, compressed
+                return _by_kaldiio(file, offset, where)
+    except OSError as error:
+        raise MargoError(f"{path}: cannot be read ({error.strerror})") from None
+    raise MargoError(f"{where}: not a binary Kaldi matrix or vector (starts with {head[:4]!r})")
+
+
+def _whole(content: bytes, kind, count: int, where: str) -> np.ndarray:
+    found = len(content) // np.dtype(kind).itemsize
+    if found < count:
+        raise MargoError(f"{where}: cut off: {found} of {count} values")
+    return np.frombuffer(content, kind, count)
+
+
+def _by_kaldiio(file, offset: int, where: str) -> np.ndarray:
+    from kaldiio.matio import read_matrix_or_vector
+
+    file.seek(offset)
+    try:
+        return np.asarray(read_matrix_or_vector(file))
+    except Exception as error:  # kaldiio raises whatever its parser meets
+        raise MargoError(f"{where}: not a Kaldi matrix that can be read ({type(error).__name__}: {error})") from None
+
+
+def write_options(path, record: dict) -> None:
+    """Keep a record of :func:`margo.signal.options.describe` as ``mfcc.json`` with the features."""
+    write_json(path, record)
+
+
+def read_options(folder) -> dict:
+    """How the features of ``folder`` were made; of features that came ready-made, their dimension."""
+    path = Path(folder) / RECORD
+    if not path.is_file():
+        place = next(iter(read_scp(folder).values()))
+        return describe_given(read_matrix(place, allow_missing=True).shape[1])
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise MargoError(f"{path}: not JSON ({error})") from None
+    if not isinstance(record, dict) or not isinstance(record.get("dimension"), int):
+        raise MargoError(f"{path}: not a record of features (no dimension)")
+    return record
