@@ -47,7 +47,7 @@ class EbwOptions:
     factor: float = knob(5.0, "F: times the smallest D that keeps the model sound")
     exponent: float = knob(0.5, "lambda: scale of the log margin (mm)")
     sharpness: float = knob(10.0, "eta: how closely the competitors' soft maximum follows the maximum (mm)")
-    backtrack: bool = knob(True, "double D until the criterion does not fall (else keep the best iterate)")
+    backtrack: bool = knob(False, "double D until the criterion does not fall, instead of keeping the best iterate")
     tolerance: float = knob(1e-7, "stop when the criterion per sample changes by less than this")
     floor: float = knob(1e-3, "least variance, as a part of the feature's variance")
 
