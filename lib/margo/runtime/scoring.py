@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from margo.errors import MargoError, refuse
+from margo.formats.plots import read_progress
 from margo.formats.scores import SETS, write_details, write_score
 from margo.runtime import record
 
@@ -130,11 +131,16 @@ def place_of(folder: Path) -> tuple[str, int, str]:
 
 
 def training_seconds(decode_folder) -> float | None:
-    """Seconds that training of the decoded model took, from its own record; None where that is not known."""
-    decoded = record.read(decode_folder) or {}
+    """Seconds that training of the decoded model took, from its own records; None where that is not known.
+
+    A run that was interrupted and resumed has its earlier part only in ``progress.jsonl``.
+    """
+    decoded = record.read(decode_folder) or record.read(Path(decode_folder).parent) or {}
     model = decoded.get("options", {}).get("model")
     trained = record.read(model) if model else None
-    return trained["seconds"] if trained else None
+    if trained is None:
+        return None
+    return max(trained["seconds"], sum(line.get("seconds", 0) for line in read_progress(Path(model))))
 
 
 def _speakers_of(names: Sequence[str], speakers: Mapping[str, str] | None) -> list[str] | None:

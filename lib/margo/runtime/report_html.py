@@ -1,0 +1,201 @@
+"""``report.html``: one self-contained page, no scripts, light and dark."""
+
+from html import escape
+
+from margo.runtime import svg
+from margo.runtime.report import SYSTEMS, Report
+from margo.runtime.report_style import STYLE
+from margo.runtime.report_text import (
+    ALIGNMENT,
+    NAMES,
+    SYNTHETIC,
+    heading,
+    interval_note,
+    p_value,
+    versions,
+)
+
+COLOUR_RULES = "".join(f".c{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); }} " for n in range(svg.COLOURS))
+
+
+def page(report: Report) -> str:
+    """The whole page."""
+    corpus = f"{report.corpus} (synthetic)" if report.synthetic else report.corpus
+    body = [f"<h1>{escape(report.recipe)}</h1>", f'<p class="soft">Corpus: {escape(corpus)}</p>']
+    if report.synthetic:
+        body.append(f'<div class="banner"><strong>Synthetic corpus.</strong> {escape(SYNTHETIC)}</div>')
+    for (task, name, metric), rows in report.sections().items():
+        body.append(results_section(task, name, metric, rows, folded=name != "test"))
+    body += curves_section(report) + plots_section(report) + protocol_section(report) + provenance_section(report)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(report.recipe)}: results</title><style>{STYLE}{COLOUR_RULES}</style></head>\n"
+        f"<body><main>\n" + "\n".join(body) + "\n</main></body></html>\n"
+    )
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+def results_section(task: str, name: str, metric: str, rows: list[dict], folded: bool) -> str:
+    parts = [rates_figure(f"{NAMES[metric]} (%)", rows, lambda row: row)]
+    if all(row["ser"] for row in rows) and any(row["ser"]["errors"] != row["errors"] for row in rows):
+        parts.append(rates_figure("SER (%), whole strings", rows, lambda row: row["ser"]))
+    parts.append(results_table(rows, metric))
+    inside = "".join(parts)
+    if folded:
+        inside = f"<details><summary>{len(rows)} rows</summary>{inside}</details>"
+    return f"<h2>{escape(heading(task, name, metric))}</h2>{inside}"
+
+
+def rates_figure(label: str, rows: list[dict], part) -> str:
+    systems: dict[str, dict[int, dict]] = {}
+    for row in rows:
+        systems.setdefault(row["system"], {})[row["mixtures"]] = part(row)
+    picture = svg.rates_plot(label, label, systems)
+    marks = [(name, f'style="background: var(--c{n % svg.COLOURS})"') for n, name in enumerate(systems)]
+    if any(part(row).get("paper") for row in rows):
+        marks.append(("the paper's figure", 'class="hollow"'))
+    return f'<figure class="wide"><h3>{escape(label)}</h3>{picture}{legend(marks)}</figure>'
+
+
+def legend(marks: list[tuple[str, str]]) -> str:
+    spans = "".join(f"<span><i {how}></i>{escape(name)}</span>" for name, how in marks)
+    return f'<div class="legend">{spans}</div>'
+
+
+def results_table(rows: list[dict], metric: str) -> str:
+    strings = any(row["ser"] for row in rows)
+    shown = {
+        "paper": any(row["paper"] for row in rows),
+        "ser paper": any((row["ser"] or {}).get("paper") for row in rows),
+        "versus": any("versus" in row for row in rows),
+        "seconds": any(row["seconds"] is not None for row in rows),
+    }
+    head = ["system", "mixtures", f"{NAMES[metric]} %", "95 %", "errors"] + ["paper"] * shown["paper"]
+    head += ["SER %", "95 %"] * strings + ["paper SER"] * shown["ser paper"]
+    head += ["against ML", "p"] * shown["versus"] + ["training, s"] * shown["seconds"]
+    best = {m: min(row["percent"] for row in rows if row["mixtures"] == m) for m in {row["mixtures"] for row in rows}}
+    lines, last = [], None
+    for row in rows:
+        first = ' class="first"' if last not in (None, row["system"]) else ""
+        last = row["system"]
+        mark = " best" if row["percent"] == best[row["mixtures"]] else ""
+        cells = [f"<td>{escape(row['system'])}</td>", cell(row["mixtures"]), *rate_cells(row, mark)]
+        cells.append(cell(f"{row['errors']} / {row['total']}"))
+        cells += [paper_cell(row)] * shown["paper"]
+        if strings:
+            cells += rate_cells(row["ser"]) if row["ser"] else [cell(""), cell("")]
+            cells += [paper_cell(row["ser"] or {})] * shown["ser paper"]
+        cells += versus_cells(row.get("versus")) if shown["versus"] else []
+        if shown["seconds"]:
+            cells.append(cell("" if row["seconds"] is None else f"{row['seconds']:.1f}"))
+        lines.append(f"<tr{first}>{''.join(cells)}</tr>")
+    titles = "".join(f'<th class="{"" if n == 0 else "n"}">{escape(title)}</th>' for n, title in enumerate(head))
+    return f'<div class="scroll"><table><thead><tr>{titles}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+
+
+def cell(value, kind: str = "") -> str:
+    return f'<td class="n{kind}">{escape(str(value))}</td>'
+
+
+def rate_cells(row: dict, mark: str = "") -> list[str]:
+    low, high = row["ci95"]
+    runs = f' title="{escape(", ".join(map(str, row["runs"])))}"' if "runs" in row else ""
+    mean = " (mean)" if runs else ""
+    return [f'<td class="n{mark}"{runs}>{row["percent"]:.2f}{mean}</td>', cell(f"{low:.2f} to {high:.2f}", " ci")]
+
+
+def paper_cell(row: dict) -> str:
+    if not row.get("paper"):
+        return cell("")
+    return f'<td class="n" title="{escape(row["paper"]["source"])}">{row["paper"]["percent"]:.2f}</td>'
+
+
+def versus_cells(versus: dict | None) -> list[str]:
+    if not versus:
+        return [cell(""), cell("")]
+    kind = "" if versus["p"] > 0.05 else (" good" if versus["relative"] < 0 else " bad")
+    return [cell(f"{versus['relative']:+.0f} %", kind), cell(p_value(versus["p"]), kind)]
+
+
+# -- plots -------------------------------------------------------------------------------------------------------------
+def curves_section(report: Report) -> list[str]:
+    """Learning curves: for each system one plot a quantity, a line for each number of mixtures."""
+    systems: dict[str, dict[str, list[dict]]] = {}
+    for folder, lines in report.curves.items():
+        name, _, mixtures = folder.rpartition("_")
+        key, label = (name, f"{mixtures} mix") if mixtures.isdigit() else (folder, folder)
+        systems.setdefault(key, {})[label] = lines
+    figures = []
+    for system in sorted(systems, key=lambda name: (SYSTEMS.index(name) if name in SYSTEMS else len(SYSTEMS), name)):
+        runs = dict(sorted(systems[system].items(), key=lambda item: (len(item[0]), item[0])))
+        figures += [figure(plot) for key in curve_keys(runs) if (plot := curve(system, key, runs))]
+    return ["<h2>Learning curves</h2>", f'<div class="plots">{"".join(figures)}</div>'] if figures else []
+
+
+def curve_keys(runs: dict[str, list[dict]]) -> list[str]:
+    """What is worth a plot: the objective, errors, margins."""
+    found = {key for lines in runs.values() for line in lines for key, value in line.items() if is_number(value)}
+    others = sorted(key for key in found if any(word in key for word in ("error", "margin", "loss", "rho")))
+    return (["objective"] if "objective" in found else []) + others
+
+
+def curve(system: str, key: str, runs: dict[str, list[dict]]) -> dict | None:
+    series = []
+    for label, lines in runs.items():
+        points = [(line.get("iteration", n), line[key]) for n, line in enumerate(lines, 1) if is_number(line.get(key))]
+        if len(points) > 1:
+            xs, ys = zip(*points)
+            series.append({"name": label, "x": xs, "y": ys})
+    title = f"{system}: {key.replace('_', ' ')}"
+    return {"title": title, "kind": "line", "x_label": "iteration", "y_label": "", "series": series} if series else None
+
+
+def is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+
+
+def plots_section(report: Report) -> list[str]:
+    figures = [figure(plot, folder) for folder, plot in report.plots]
+    return ["<h2>Plots</h2>", f'<div class="plots">{"".join(figures)}</div>'] if figures else []
+
+
+def figure(plot: dict, folder: str = "") -> str:
+    names = [one.get("name", "") for one in plot.get("series", [])]
+    marks = [(name, f'style="background: var(--c{n % svg.COLOURS})"') for n, name in enumerate(names) if name]
+    note = " ".join(filter(None, [plot.get("note", ""), f"({folder})" if folder else ""]))
+    caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
+    return f"<figure><h3>{escape(plot['title'])}</h3>{svg.draw(plot)}{legend(marks) if marks else ''}{caption}</figure>"
+
+
+# -- how it was made ---------------------------------------------------------------------------------------------------
+def protocol_section(report: Report) -> list[str]:
+    parts = ["<h2>Protocol</h2>"]
+    if report.sizes:
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td>" + "".join(cell(size.get(k, "")) for k in ("utterances", "speakers", "words"))
+            + "</tr>" for name, size in report.sizes.items()
+        )  # fmt: skip
+        head = "<th>set</th>" + "".join(f'<th class="n">{k}</th>' for k in ("utterances", "speakers", "words"))
+        parts.append(f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')
+    parts.append(f"<p>{escape(ALIGNMENT)} {escape(interval_note(report))}</p>")
+    if report.paper:
+        parts.append(f"<h3>The paper {escape(report.paper.key)}</h3><p>{escape(report.paper.protocol)}</p>")
+        parts.append(f'<p class="soft">{escape(report.paper.reference)}</p>')
+    return parts
+
+
+def provenance_section(report: Report) -> list[str]:
+    rows = "".join(
+        f"<tr><td>{escape(step['folder'])}</td><td>{escape(step.get('step', ''))}</td>{cell(step.get('seconds', ''))}"
+        f"{cell(step.get('peak_memory_mb', ''))}<td><code>{escape(' '.join(step['argv']))}</code></td></tr>"
+        for step in report.steps
+    )
+    head = '<th>folder</th><th>step</th><th class="n">seconds</th><th class="n">MB</th><th>options</th>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return [
+        "<h2>Made by</h2>",
+        f"<pre>{escape(report.command)}</pre>",
+        f'<p class="soft">{escape(versions(report))}</p>',
+        f'<details><summary>{len(report.steps)} steps</summary><div class="scroll">{table}</div></details>',
+    ]

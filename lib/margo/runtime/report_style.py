@@ -1,0 +1,49 @@
+"""The style sheet of ``report.html``: colours as variables, one set for light pages and one for dark."""
+
+STYLE = """
+:root { color-scheme: light dark; --page: #fcfcfb; --card: #ffffff; --ink: #1d2129; --soft: #5c6470; --rule: #dfe2e6;
+  --accent: #2563a8; --warn: #8a4b00; --warn-page: #fff4e0; --good: #19703e; --bad: #a8322a;
+  --c0: #30343b; --c1: #0072b2; --c2: #d55e00; --c3: #009e73; --c4: #b5519c; --c5: #b58900; --c6: #3f9ccb;
+  --c7: #7a6a58; }
+@media (prefers-color-scheme: dark) { :root { --page: #14171b; --card: #1b1f25; --ink: #e6e8eb; --soft: #9aa3ae;
+  --rule: #323842; --accent: #7db5ee; --warn: #ffc978; --warn-page: #3a2a10; --good: #69c68f; --bad: #ef8a82;
+  --c0: #d5d9df; --c1: #56a8e0; --c2: #f08a45; --c3: #35c79b; --c4: #dd8fcb; --c5: #e0bb3f; --c6: #86cdf2;
+  --c7: #bba88f; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 16px/1.55 system-ui, "Segoe UI", Roboto, sans-serif; }
+main { max-width: 1080px; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.01em; }
+h2 { font-size: 1.25rem; margin: 2.6rem 0 .8rem; padding-bottom: .3rem; border-bottom: 1px solid var(--rule); }
+h3 { font-size: 1rem; margin: 1.4rem 0 .5rem; }
+p { max-width: 46rem; } .soft, figcaption, caption { color: var(--soft); }
+.banner { background: var(--warn-page); color: var(--warn); border-left: 4px solid var(--warn); padding: .8rem 1rem;
+  border-radius: 4px; margin: 1.2rem 0; max-width: 52rem; }
+pre { background: var(--card); border: 1px solid var(--rule); border-radius: 6px; padding: .7rem 1rem;
+  overflow-x: auto;
+  font-size: .88rem; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .92rem;
+  font-variant-numeric: tabular-nums; }
+th { text-align: left; font-weight: 600; color: var(--soft); font-size: .82rem; padding: .3rem .9rem .3rem 0;
+  border-bottom: 1px solid var(--rule); white-space: nowrap; }
+td { padding: .28rem .9rem .28rem 0; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+td.n, th.n { text-align: right; } tr.first td { border-top: 2px solid var(--rule); } td.best { font-weight: 700; }
+.ci { color: var(--soft); font-size: .85em; } .good { color: var(--good); } .bad { color: var(--bad); }
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(310px, 1fr)); gap: 1rem; }
+figure { margin: 0; background: var(--card); border: 1px solid var(--rule); border-radius: 8px;
+  padding: .8rem .9rem; }
+figure.wide { margin: 1rem 0; } figure h3 { margin: 0 0 .3rem; font-size: .92rem; } figcaption { font-size: .82rem; }
+svg { width: 100%; height: auto; display: block; } figure.wide svg { max-height: 340px; } img { max-width: 100%; }
+.legend { display: flex; flex-wrap: wrap; gap: .15rem 1rem; font-size: .84rem; margin-top: .4rem; }
+.legend i { display: inline-block; width: .72em; height: .72em; border-radius: 50%; margin-right: .4em; }
+.legend i.hollow { border: 2px solid var(--soft); border-radius: 0; transform: rotate(45deg) scale(.8); }
+svg text { font-family: inherit; fill: var(--soft); } .tick { font-size: 10.5px; } .label { font-size: 11.5px; }
+.grid { stroke: var(--rule); stroke-width: 1; } .axis { stroke: var(--soft); stroke-width: 1; }
+.line, .whisker, .paper, .steps { fill: none; stroke-width: 1.8; } .whisker { stroke-width: 1.4; }
+.dots, .points { fill: none; stroke-linecap: round; stroke-width: 4.5; } .points { stroke-width: 3;
+  stroke-opacity: .7; }
+.paper { stroke-width: 1.6; } .steps { fill-opacity: .14; } .region { fill-opacity: .22; }
+  .cell { fill: var(--accent); }
+details { margin: .6rem 0; } summary { cursor: pointer; color: var(--accent); } code { font-size: .86em; }
+@media print { body { font-size: 12px; } details { display: none; } }
+"""

@@ -1,0 +1,36 @@
+"""Write what a run found: EXP/results.json, EXP/RESULTS.md and EXP/report.html, from every score.json below EXP.
+
+Figures stand beside the paper's (--paper) with their intervals; learning curves come from every progress.jsonl, other
+plots from any plots.json. Prints the results table and the report's path.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+
+@dataclass(frozen=True)
+class Options:
+    exp: Path = option(help="folder of the run")
+    recipe: str = option(help="name of the recipe")
+    paper: Path | None = option(None, help="TOML file with the paper's figures")
+    command: str = option("", help="command that repeats the run (default: recipes/RECIPE/run.sh)")
+
+
+def run(options: Options, step):
+    from margo.formats.atomic import write_json, write_text
+    from margo.runtime.report import collect
+    from margo.runtime.report_html import page
+    from margo.runtime.report_text import console, markdown
+
+    report = collect(options.exp, options.recipe, options.paper, options.command)
+    write_json(options.exp / "results.json", report.results)
+    write_text(options.exp / "RESULTS.md", markdown(report))
+    write_text(options.exp / "report.html", page(report))
+    print(console(report))
+    print(f"report: {options.exp / 'report.html'}")
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,229 @@
+"""report.py on a made-up run, labelled synthetic: the three files, by reading them as others would."""
+
+import json
+import re
+import runpy
+import shutil
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from margo.formats.plots import write_plots
+from margo.formats.scores import read_score
+from margo.formats.transcripts import write_transcripts
+from margo.runtime import record
+from margo.runtime.scoring import score_classes, score_transcripts
+
+ROOT = Path(__file__).parents[2]
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "zero", "oh"]
+RATES = {"ml": {1: 0.05, 2: 0.03}, "mce": {1: 0.02, 2: 0.015}, "lme-sdp": {1: 0.012, 2: 0.008}}
+KEYS = {"system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95", "ser", "seconds", "paper"}
+VOID = {"meta", "img", "br"}
+
+
+class Balance(HTMLParser):
+    """Every element is closed, and nothing is fetched from elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.outside = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.outside += [value for key, value in attrs if key in ("src", "href") and not value.startswith("data:")]
+        assert tag not in ("script", "link", "iframe")
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag
+
+
+def make_run(exp, systems=RATES, synthetic=True):
+    """A run's folders: data, models with learning curves, decodings with scores."""
+    generator = np.random.default_rng(0)
+    (exp / "data").mkdir(parents=True)
+    (exp / "data" / "corpus.json").write_text(json.dumps({"corpus": "tidigits", "synthetic": synthetic}))
+    for name, size in (("test", 150), ("train", 60)):
+        texts = {f"s{n % 6}_{n:03d}": [WORDS[i] for i in generator.integers(0, 11, 1 + n % 7)] for n in range(size)}
+        speakers = {utterance: utterance[:2] for utterance in texts}
+        write_transcripts(exp / "data" / name / "text", texts)
+        write_transcripts(exp / "data" / name / "utt2spk", {u: [s] for u, s in speakers.items()})
+        for system, by_mixtures in systems.items():
+            for mixtures, rate in by_mixtures.items():
+                hypotheses = {
+                    u: [WORDS[generator.integers(11)] if generator.random() < 2 * rate else w for w in words]
+                    for u, words in texts.items()
+                }
+                score_transcripts(exp / "decode" / f"{system}_{mixtures}" / name, texts, hypotheses, system=system,
+                                  mixtures=mixtures, set=name, speakers=speakers, seconds=4.25)  # fmt: skip
+    for system, by_mixtures in systems.items():
+        for mixtures in by_mixtures:
+            folder = exp / f"{system}_{mixtures}"
+            folder.mkdir()
+            lines = [{"iteration": n, "objective": -60 + 8 * (1 - 0.7**n) + mixtures, "change": None if n == 1 else 0.1,
+                      "train_error": 12 * 0.8**n, "dev_error": 6 + 9 * 0.8**n, "frames": 1000, "seconds": 0.1}
+                     for n in range(1, 12)]  # fmt: skip
+            (folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            record.write(folder, f"train_{system}", ["--out", str(folder)], None, {}, ["progress.jsonl"], 4.25, {})
+    edges = np.linspace(-20, 60, 41)
+    spiral = np.linspace(0, 1.25, 60)
+    write_plots(exp / "lme-sdp_1", [
+        {"title": "margins of training tokens", "kind": "histogram", "x_label": "margin", "series": [
+            {"name": f"epoch {n}", "edges": edges.tolist(),
+             "counts": np.histogram(generator.normal(8 * n, 10, 900), edges)[0].tolist()} for n in (0, 1, 3)]},
+        {"title": "decision regions", "kind": "scatter", "x_label": "x", "y_label": "y", "note": "a made-up example",
+         "region": {"values": [[int(r * c > 300) for c in range(40)] for r in range(40)], "x": [-2, 2], "y": [-2, 2]},
+         "series": [{"name": f"class {sign}", "x": (sign * spiral * np.cos(12 * spiral)).tolist(),
+                     "y": (sign * spiral * np.sin(12 * spiral)).tolist()} for sign in (1, -1)]},
+        {"title": "confusions", "kind": "heatmap", "rows": list("abc"), "columns": list("abc"), "x_label": "recognised",
+         "y_label": "spoken", "values": [[9, 1, 0], [2, 8, 0], [0, 0, 10]]},
+        {"title": "error against radius", "kind": "line", "x_log": True, "x_label": "r²/K", "y_label": "error %",
+         "series": [{"name": "1 mix", "x": [0.001, 0.01, 0.1, 1.0], "y": [5.0, 3.0, 2.5, 6.0]}]},
+        {"title": "picture", "kind": "image", "source": "data:image/png;base64,iVBORw0KGgo="},
+    ])  # fmt: skip
+    return exp
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("made") / "exp")
+
+
+@pytest.fixture
+def exp(made, tmp_path):
+    """A run of its own for each test."""
+    return Path(shutil.copytree(made, tmp_path / "exp"))
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def run(*arguments, fails=False):
+        monkeypatch.setattr(sys, "argv", ["report.py", *map(str, arguments)])
+        code = None
+        try:
+            runpy.run_path(str(ROOT / "steps" / "report.py"), run_name="__main__")
+        except SystemExit as exit_:
+            code = exit_.code
+        captured = capsys.readouterr()
+        said = captured.out + captured.err + (code if isinstance(code, str) else "")
+        assert bool(code) == fails, said
+        return said
+
+    return run
+
+
+def arguments(exp):
+    return ("--exp", exp, "--recipe", "tidigits", "--paper", ROOT / "conf" / "paper" / "tidigits.toml")
+
+
+def test_results_json_has_the_rows_of_the_contract(run, exp):
+    run(*arguments(exp))
+    value = json.loads((exp / "results.json").read_text())
+    assert (value["recipe"], value["corpus"], value["synthetic"]) == ("tidigits", "tidigits", True)
+    rows = value["rows"]
+    assert len(rows) == 12
+    assert [(r["system"], r["mixtures"]) for r in rows if r["set"] == "test"] == [
+        (system, mixtures) for system in ("ml", "mce", "lme-sdp") for mixtures in (1, 2)
+    ]
+    for row in rows:
+        assert row.keys() >= KEYS
+        held = read_score(exp / "decode" / f"{row['system']}_{row['mixtures']}" / row["set"])
+        assert (row["percent"], row["errors"], row["ci95"]) == (held["percent"], held["errors"], held["ci95"])
+        assert row["percent"] == pytest.approx(100 * row["errors"] / row["total"], abs=1e-3)
+        assert row["seconds"] == 4.25
+    first = rows[0]
+    assert first["paper"] == {"percent": 4.55, "source": "[LJ07] Table V"}
+    assert first["ser"]["paper"] == {"percent": 12.61, "source": "[LJ07] Table IV"}
+    train = next(row for row in rows if row["set"] == "train" and row["system"] == "ml" and row["mixtures"] == 1)
+    assert train["paper"] is None and train["ser"]["paper"]["percent"] == pytest.approx(12.79)
+
+
+def test_terminal_and_markdown_show_the_figures_beside_the_papers(run, exp):
+    said = run(*arguments(exp))
+    assert f"report: {exp / 'report.html'}" in said and "SYNTHETIC" in said
+    text = (exp / "RESULTS.md").read_text()
+    assert "**Synthetic corpus.**" in text and "recipes/tidigits/run.sh" in text
+    assert str(exp.parent) not in text
+    rows = {(r["system"], r["mixtures"], r["set"]): r for r in json.loads((exp / "results.json").read_text())["rows"]}
+    table = re.search(r"## Test set.*?\n\n(.*?)\n\n", text, re.DOTALL)[1].splitlines()
+    head = [cell.strip() for cell in table[0].strip("|").split("|")]
+    for line in table[2:]:
+        cells = dict(zip(head, (cell.strip() for cell in line.strip("|").split("|"))))
+        row = rows[cells["system"], int(cells["mix"]), "test"]
+        assert cells["WER [95 %]"].split()[0] == f"{row['percent']:.2f}"
+        assert cells["paper"] == f"{row['paper']['percent']:.2f}"
+        assert cells["paper SER"] == f"{row['ser']['paper']['percent']:.2f}"
+        assert cells["vs ML"] == ("" if row["system"] == "ml" else f"{row['versus']['relative']:+.0f} %")
+    assert len(table) == 8
+
+
+def test_page_is_one_sound_file_with_every_plot(run, exp):
+    run(*arguments(exp))
+    page = (exp / "report.html").read_text()
+    checker = Balance()
+    checker.feed(page)
+    assert not checker.open and not checker.outside
+    assert 'class="banner"' in page
+    drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    for drawing in drawings:
+        tree = ElementTree.fromstring(drawing)  # also that it is well-formed
+        for element in tree.iter():
+            for key in ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height"):
+                assert -1 <= float(element.get(key, 0)) <= 1000
+    # WER and SER for two sets; objective and two errors for three systems; four drawn plots and a picture
+    assert len(drawings) == 4 + 9 + 4 and page.count("<img") == 1
+    assert page.count('class="whisker') == 2 * 12
+    assert page.count('class="paper') == 2 * 6 + 6  # WER and SER on test, SER on train
+
+
+def test_the_same_run_gives_the_same_bytes(run, exp):
+    names = ("results.json", "RESULTS.md", "report.html")
+    both = []
+    for _ in range(2):
+        run(*arguments(exp))
+        both.append([(exp / name).read_bytes() for name in names])
+    assert both[0] == both[1]
+
+
+def test_a_real_corpus_has_no_banner_and_needs_no_paper(run, tmp_path):
+    exp = make_run(tmp_path / "exp", {"ml": {1: 0.1}}, synthetic=False)
+    said = run("--exp", exp, "--recipe", "words")
+    page, value = (exp / "report.html").read_text(), json.loads((exp / "results.json").read_text())
+    assert 'class="banner"' not in page and "SYNTHETIC" not in said and value["synthetic"] is False
+    assert all(row["paper"] is None for row in value["rows"])
+
+
+def test_classifiers_of_several_runs_and_tasks(run, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.json").write_text('{"corpus": "spirals", "synthetic": true}')
+    truth = np.arange(200) % 2
+    generator = np.random.default_rng(0)
+    for system, rate in (("gmm-ml", 0.2), ("gmm-mm", 0.1)):
+        runs = [np.where(generator.random(200) < rate, 1 - truth, truth) for _ in range(3)]
+        score_classes(tmp_path / system, truth, runs, system=system, mixtures=12, set="test")
+        score_classes(tmp_path / system / "Ma", truth, runs[:1], system=system, mixtures=12, set="test",
+                      extra={"task": "4 classes, Ma"})  # fmt: skip
+    run("--exp", tmp_path, "--recipe", "spirals", "--paper", ROOT / "conf" / "paper" / "spirals.toml")
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert [(row["system"], row.get("task", "")) for row in rows] == [
+        ("gmm-ml", ""), ("gmm-mm", ""), ("gmm-ml", "4 classes, Ma"), ("gmm-mm", "4 classes, Ma"),
+    ]  # fmt: skip
+    assert rows[0]["percent"] == pytest.approx(np.mean(rows[0]["runs"]), abs=1e-4) and len(rows[0]["runs"]) == 3
+    assert rows[0]["paper"]["percent"] == pytest.approx(19.95)
+    assert rows[3]["versus"]["system"] == "gmm-ml" and "versus" not in rows[1]
+
+
+def test_what_is_lacking_is_named(run, tmp_path):
+    assert "--stage 0" in run("--exp", tmp_path, "--recipe", "x", fails=True)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.json").write_text('{"corpus": "x", "synthetic": "no"}')
+    assert "expected a name" in run("--exp", tmp_path, "--recipe", "x", fails=True)
+    (tmp_path / "data" / "corpus.json").write_text('{"corpus": "x", "synthetic": false}')
+    assert "--stage 7" in run("--exp", tmp_path, "--recipe", "x", fails=True)
+    for folder in ("a", "b"):
+        score_classes(tmp_path / folder, [1, 2], [[1, 1]], system="knn", mixtures=1, set="test")
+    assert "both score knn_1 test" in run("--exp", tmp_path, "--recipe", "x", fails=True)
