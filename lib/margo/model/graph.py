@@ -64,7 +64,7 @@ def align_graph(hmms: HmmSet, words) -> Graph:
     build = _Builder(hmms)
     here = build.optional_silence(build.start)
     for word in words:
-        here = build.optional_silence(build.word(here, hmms.word_index[word]))
+        here = build.optional_silence(build.word_behind(here, hmms.word_index[word]))
     return build.finish(here)
 
 
@@ -73,7 +73,7 @@ def isolated_graph(hmms: HmmSet, log_prior: np.ndarray | None = None) -> Graph:
     build = _Builder(hmms)
     hub, tail = build.optional_silence(build.start), build.null()
     for word in range(len(hmms.words)):
-        build.arc(build.word(hub, word, 0.0 if log_prior is None else log_prior[word]), tail)
+        build.arc(build.word_behind(hub, word, 0.0 if log_prior is None else log_prior[word]), tail)
     return build.finish(build.optional_silence(tail))
 
 
@@ -83,7 +83,7 @@ def loop_graph(hmms: HmmSet, insertion_penalty: float = 0.0) -> Graph:
     hub, tail = build.null(), build.null()
     build.arc(build.optional_silence(build.start), hub)
     for word in range(len(hmms.words)):
-        build.arc(build.word(hub, word, insertion_penalty), tail)
+        build.arc(build.word_behind(hub, word, insertion_penalty), tail)
     tail = build.optional_silence(tail)
     build.arc(tail, hub)
     return build.finish(tail)
@@ -93,19 +93,21 @@ def bigram_graph(hmms: HmmSet, log_bigram: np.ndarray, scale: float = 1.0, inser
     """One or more words under a bigram.
 
     ``log_bigram`` [V + 1, V + 1]: row v is the previous word and row V the start; column v the next word and column V
-    the end. Each arc costs ``scale * log_bigram + insertion_penalty``; the end costs no penalty; -inf forbids.
+    the end. Each word costs ``scale * log_bigram + insertion_penalty``, the end no penalty; -inf forbids.
     """
     size = len(hmms.words) + 1
-    if np.shape(log_bigram) != (size, size):
-        raise MargoError(f"bigram has shape {np.shape(log_bigram)}, the model's words ask for {(size, size)}")
+    log_bigram = np.asarray(log_bigram, np.float64)
+    if log_bigram.shape != (size, size):
+        raise MargoError(f"bigram has shape {log_bigram.shape}, the model's words ask for {(size, size)}")
+    if np.isnan(log_bigram).any():
+        raise MargoError("bigram holds NaN")
     build = _Builder(hmms)
-    heads = [build.null() for _ in hmms.words]
-    tails = [build.optional_silence(build.word(head, word)) for word, head in enumerate(heads)]
+    entries, exits = zip(*(build.word(word) for word in range(size - 1)))
     final = build.null()
-    for row, tail in enumerate([*tails, build.optional_silence(build.start)]):
-        for column, head in enumerate(heads):
-            if log_bigram[row, column] > -np.inf:
-                build.arc(tail, head, scale * log_bigram[row, column] + insertion_penalty)
+    for row, tail in enumerate([*exits, build.start]):
+        tail = build.optional_silence(tail)
+        for word in np.flatnonzero(log_bigram[row, :-1] > -np.inf).tolist():
+            build.enter(tail, entries[word], word, scale * log_bigram[row, word] + insertion_penalty)
         if row < size - 1 and log_bigram[row, -1] > -np.inf:
             build.arc(tail, final, scale * log_bigram[row, -1])
     return build.finish(final)
@@ -129,18 +131,14 @@ class _Builder:
         return -self.nulls
 
     def arc(self, source: int, destination: int, log_prob: float = 0.0, word: int = -1, unit: int = -1) -> None:
-        self.pending.append((source, destination, log_prob, -1, word, unit))
+        self.pending.append((source, destination, log_prob, -1, word, unit))  # no transition parameter
 
-    def chain(self, here: int, unit_index: int, word: int, log_prob: float, mark: int) -> int:
-        """One unit behind ``here``; returns its exit. ``mark`` is the word that its first arc enters, or -1."""
+    def unit(self, unit_index: int, word: int) -> tuple[int, int]:
+        """A copy of a unit for ``word`` (-1: none); returns its entry and exit."""
         unit = self.hmms.units[unit_index]
-        entry, exit_ = self.null(), self.null()
-        self.arc(here, entry, log_prob, mark, unit_index)
-        if self.pending:
-            self.columns.append(np.array(self.pending, np.float64).T)
-            self.pending = []
+        self._flush()
         nodes = np.empty(unit.n_states + 2)
-        nodes[0], nodes[-1] = entry, exit_
+        nodes[0], nodes[-1] = self.null(), self.null()
         nodes[1:-1] = np.arange(self.emitting, self.emitting + unit.n_states)
         sources, destinations = np.nonzero(unit.log_transitions > -np.inf)
         arcs = np.full((6, len(sources)), -1.0)
@@ -151,27 +149,49 @@ class _Builder:
         self.states.append(unit.states)
         self.node_words.append(np.full(unit.n_states, word))
         self.emitting += unit.n_states
-        return exit_
+        return int(nodes[0]), int(nodes[-1])
 
-    def word(self, here: int, word: int, log_prob: float = 0.0) -> int:
-        for position, name in enumerate(self.hmms.lexicon[self.hmms.words[word]]):
-            first = position == 0
-            here = self.chain(here, self.hmms.unit_index[name], word, log_prob if first else 0.0, word if first else -1)
-        return here
+    def word(self, word: int) -> tuple[int, int]:
+        """A copy of a word; returns entry and exit. The arc into it is :meth:`enter`'s."""
+        first, *others = (self.hmms.unit_index[name] for name in self.hmms.lexicon[self.hmms.words[word]])
+        entry, here = self.unit(first, word)
+        for unit_index in others:
+            head, tail = self.unit(unit_index, word)
+            self.arc(here, head, unit=unit_index)
+            here = tail
+        return entry, here
+
+    def enter(self, here: int, entry: int, word: int, log_prob: float) -> None:
+        """An arc from ``here`` into a word's entry."""
+        self.arc(here, entry, log_prob, word, self.hmms.unit_index[self.hmms.lexicon[self.hmms.words[word]][0]])
+
+    def word_behind(self, here: int, word: int, log_prob: float = 0.0) -> int:
+        entry, tail = self.word(word)
+        self.enter(here, entry, word, log_prob)
+        return tail
 
     def optional_silence(self, here: int) -> int:
         """Silence or nothing behind ``here``; without a silence unit just ``here``."""
         if self.hmms.silence is None:
             return here
+        index = self.hmms.unit_index[self.hmms.silence]
+        entry, tail = self.unit(index, -1)
         after = self.null()
         self.arc(here, after)
-        self.arc(self.chain(here, self.hmms.unit_index[self.hmms.silence], -1, 0.0, -1), after)
+        self.arc(here, entry, unit=index)
+        self.arc(tail, after)
         return after
+
+    def _flush(self) -> None:
+        if self.pending:
+            self.columns.append(np.array(self.pending, np.float64).T)
+            self.pending = []
 
     def finish(self, last: int) -> Graph:
         end = self.null()
         self.arc(last, end)
-        arcs = np.concatenate([*self.columns, np.array(self.pending, np.float64).T], axis=1)
+        self._flush()
+        arcs = np.concatenate(self.columns, axis=1)
         ends = arcs[:2].astype(np.int64)
         order = _null_order(ends, self.nulls)
         # Null nodes were numbered -1, -2 ...: as indices these count from behind, hence the reversal.

@@ -6,6 +6,7 @@ the pool's centre, since the expanded square cancels badly far from zero: what r
 over time are the searches' and run in float64. ``dtype=np.float64`` gives everything in float64.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,11 +90,20 @@ def log_likelihoods(compiled: Scorer, x: np.ndarray) -> np.ndarray:
         return _log_likelihoods_missing(compiled, x)
     extended = extend(compiled, x)
     out = np.empty((len(x), len(compiled.states)))
-    step = max(32, BLOCK // len(compiled.gaussians))
-    for first in range(0, len(x), step):
-        block = compiled.matrix @ extended[first : first + step].T
-        out[first : first + step] = _reduce(compiled, block)[0].T
+    for place, block in _blocks(compiled, extended):
+        logs, _ = _reduce(compiled, block)
+        out[place] = logs.T
     return out
+
+
+def log_likelihoods_of_many(compiled: Scorer, frames: list[np.ndarray], batch: int = 4096) -> Iterator[np.ndarray]:
+    """:func:`log_likelihoods` of each of many short utterances, some at a time: products like long matrices."""
+    lengths = np.array([len(x) for x in frames], np.int64)
+    groups = np.cumsum(lengths) // batch
+    for group in np.unique(groups):
+        members = np.flatnonzero(groups == group)
+        together = log_likelihoods(compiled, np.concatenate([frames[i] for i in members]))
+        yield from np.split(together, np.cumsum(lengths[members])[:-1])
 
 
 def evaluate(compiled: Scorer, x: np.ndarray) -> Evaluation:
@@ -103,10 +113,7 @@ def evaluate(compiled: Scorer, x: np.ndarray) -> Evaluation:
     scores = np.empty((frames, states))
     shares = np.empty((len(compiled.gaussians), frames), extended.dtype)
     totals = np.empty((states, frames), extended.dtype)
-    step = max(32, BLOCK // len(compiled.gaussians))
-    for first in range(0, frames, step):
-        place = slice(first, first + step)
-        block = compiled.matrix @ extended[place].T
+    for place, block in _blocks(compiled, extended):
         logs, totals[:, place] = _reduce(compiled, block)
         scores[place] = logs.T
         shares[:, place] = block
@@ -132,21 +139,24 @@ def best_gaussians(pool: GaussianPool, x: np.ndarray, states: np.ndarray) -> np.
     return pool.offsets[np.asarray(states)] + path_components(pool, x, states).argmax(axis=1)
 
 
-def _reduce(compiled: Scorer, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log-sum-exp over the rows of each state, [S', T]; ``block`` [C, T] becomes exp(block - peak) in place.
+def _blocks(compiled: Scorer, extended: np.ndarray):
+    """(frames, products [C, t]) a block at a time, all in one buffer."""
+    rows, frames = len(compiled.gaussians), len(extended)
+    step = max(32, BLOCK // rows)
+    buffer = np.empty(rows * min(step, frames), extended.dtype)
+    for first in range(0, frames, step):
+        part = extended[first : first + step]
+        block = buffer[: rows * len(part)].reshape(rows, len(part))
+        np.matmul(compiled.matrix, part.T, out=block)
+        yield slice(first, first + len(part)), block
 
-    numpy's exp is vectorised, numba's is not: hence three passes over a block that fits the cache.
-    """
-    shape = (len(compiled.states), block.shape[1])
-    peaks = np.empty(shape, block.dtype)
-    totals = np.ones(shape, block.dtype)
-    if len(compiled.gaussians) == shape[0]:  # one Gaussian a state: nothing to sum
-        peaks[:] = block
-        block[:] = 1
-        return peaks, totals
-    _subtract_peaks(block, compiled.starts, peaks)
-    np.exp(block, out=block)
-    _sum_rows(block, compiled.starts, totals)
+
+def _reduce(compiled: Scorer, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log-sum-exp over the rows of each state, [S', T], and the sums; ``block`` [C, T] becomes exp(block - peak)."""
+    peaks = np.empty((len(compiled.states), block.shape[1]), block.dtype)
+    totals = np.empty_like(peaks)
+    reduce = _reduce_single if block.dtype == np.float32 else _reduce_double
+    reduce(block, compiled.starts, peaks, totals)
     return peaks + np.log(totals), totals
 
 
@@ -165,26 +175,54 @@ def _log_likelihoods_missing(compiled: Scorer, x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(_reduce(compiled, block)[0].T, np.float64)
 
 
+@njit(cache=True, inline="always")
+def _peaks(block, first, last, peak):
+    peak[:] = block[first]
+    for row in range(first + 1, last):
+        for t in range(len(peak)):
+            peak[t] = block[row, t] if block[row, t] > peak[t] else peak[t]
+
+
+@njit(cache=True, inline="always")
+def _exp(x):
+    """exp of a float32 up to zero, to 6e-8 absolute, in operations that the compiler can vectorise (a call to the
+    library's exp cannot be): 2^z = 2^n 2^f with n the nearest integer, put into the exponent's bits, and 2^f, f between
+    -1/2 and 1/2, the Taylor polynomial of exp(f log 2)."""
+    z = x * np.float32(1 / np.log(2))
+    z = z if z > np.float32(-126) else np.float32(-126)
+    n = np.int32(z - np.float32(0.5))
+    f = (z - np.float32(n)) * np.float32(np.log(2))
+    p = np.float32(1 / 720) * f + np.float32(1 / 120)
+    p = p * f + np.float32(1 / 24)
+    p = p * f + np.float32(1 / 6)
+    p = p * f + np.float32(1 / 2)
+    p = p * f + np.float32(1)
+    p = p * f + np.float32(1)
+    return p * np.int32((n + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
 @njit(cache=True)
-def _subtract_peaks(block, starts, peaks):
+def _reduce_single(block, starts, peaks, totals):
     for state in range(len(starts) - 1):
-        peak = peaks[state]
-        peak[:] = block[starts[state]]
-        for row in range(starts[state] + 1, starts[state + 1]):
-            for t in range(len(peak)):
-                peak[t] = block[row, t] if block[row, t] > peak[t] else peak[t]
+        peak, total = peaks[state], totals[state]
+        _peaks(block, starts[state], starts[state + 1], peak)
+        total[:] = 0
         for row in range(starts[state], starts[state + 1]):
             for t in range(len(peak)):
-                block[row, t] -= peak[t]
+                share = _exp(block[row, t] - peak[t])
+                block[row, t] = share
+                total[t] += share
 
 
 @njit(cache=True)
-def _sum_rows(block, starts, totals):
+def _reduce_double(block, starts, peaks, totals):
     for state in range(len(starts) - 1):
-        total = totals[state]
-        total[:] = block[starts[state]]
-        for row in range(starts[state] + 1, starts[state + 1]):
-            for t in range(len(total)):
+        peak, total = peaks[state], totals[state]
+        _peaks(block, starts[state], starts[state + 1], peak)
+        total[:] = 0
+        for row in range(starts[state], starts[state + 1]):
+            for t in range(len(peak)):
+                block[row, t] = np.exp(block[row, t] - peak[t])
                 total[t] += block[row, t]
 
 

@@ -68,12 +68,12 @@ def backward(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> n
     """Log backward probabilities [T + 1, n]; the utterance's log-likelihood is ``[0, graph.start]``."""
     scores = _scores(graph, log_likelihoods)
     beta = np.empty((len(scores) + 1, graph.n_nodes))
-    beta[-1] = -np.inf
+    values = np.empty(graph.n_arcs + 1)
     for row in range(len(scores), -1, -1):
         following = scores[row] if row < len(scores) else np.empty(0)
         _backward_row(
             graph.out_start, graph.out_arc, graph.destination, graph.log_prob, graph.state, graph.end, following, scale,
-            row == len(scores), beta[min(row + 1, len(scores))], beta[row], np.zeros(graph.n_nodes),
+            row == len(scores), beta[min(row + 1, len(scores))], beta[row], np.zeros(graph.n_nodes), values,
         )  # fmt: skip
     return beta
 
@@ -130,11 +130,10 @@ def _forward(arc_start, source, log_prob, state, start, scores, scale, alpha):
 
 @njit(cache=True)
 def _backward_row(
-    out_start, out_arc, destination, log_prob, state, end, following, scale, last, after, beta, alpha
+    out_start, out_arc, destination, log_prob, state, end, following, scale, last, after, beta, alpha, values
 ):  # fmt: skip
-    """Row of beta from the row ``after`` it; nodes that ``alpha`` cannot reach are left at -inf."""
+    """Row of beta from the row ``after`` it, -inf where ``alpha`` is (no path comes there); ``values`` is scratch."""
     emitting, nodes = len(state), len(out_start) - 1
-    values = np.empty(len(out_arc))
     for step in range(nodes):
         node = nodes - 1 - step
         if alpha[node] == -np.inf:
@@ -168,7 +167,7 @@ def _posteriors(
 ):  # fmt: skip
     emitting, nodes = len(state), len(arc_start) - 1
     beta, after = np.empty(nodes), np.empty(nodes)
-    nothing = np.empty(0)
+    nothing, values = np.empty(0), np.empty(len(source) + 1)
     for utterance in range(len(bounds) - 1):
         first, frames = bounds[utterance], bounds[utterance + 1] - bounds[utterance]
         scores = all_scores[first : first + frames]
@@ -182,7 +181,7 @@ def _posteriors(
             following = scores[row] if row < frames else nothing
             _backward_row(
                 out_start, out_arc, destination, log_prob, state, end, following, scale, row == frames, after, beta,
-                alpha[row],
+                alpha[row], values,
             )  # fmt: skip
             for node in range(nodes):
                 log_posterior = alpha[row, node] + beta[node] - total
