@@ -37,11 +37,11 @@ def page(report: Report) -> str:
 
 # -- results -----------------------------------------------------------------------------------------------------------
 def results_section(task: str, name: str, metric: str, rows: list[dict], folded: bool) -> str:
-    parts = [rates_figure(f"{NAMES[metric]} (%)", rows, lambda row: row)]
+    figures = [rates_figure(f"{NAMES[metric]} (%)", rows, lambda row: row)]
     if all(row["ser"] for row in rows) and any(row["ser"]["errors"] != row["errors"] for row in rows):
-        parts.append(rates_figure("SER (%), whole strings", rows, lambda row: row["ser"]))
-    parts.append(results_table(rows, metric))
-    inside = "".join(parts)
+        figures.append(rates_figure("SER (%)", rows, lambda row: row["ser"]))
+    beside = " beside" if len({(row["system"], row["mixtures"]) for row in rows}) <= 16 else ""
+    inside = f'<div class="rates{beside}">{"".join(figures)}</div>{results_table(rows, metric)}'
     if folded:
         inside = f"<details><summary>{len(rows)} rows</summary>{inside}</details>"
     return f"<h2>{escape(heading(task, name, metric))}</h2>{inside}"
@@ -55,7 +55,7 @@ def rates_figure(label: str, rows: list[dict], part) -> str:
     marks = [(name, f'style="background: var(--c{n % svg.COLOURS})"') for n, name in enumerate(systems)]
     if any(part(row).get("paper") for row in rows):
         marks.append(("the paper's figure", 'class="hollow"'))
-    return f'<figure class="wide"><h3>{escape(label)}</h3>{picture}{legend(marks)}</figure>'
+    return f"<figure><h3>{escape(label)}</h3>{picture}{legend(marks)}</figure>"
 
 
 def legend(marks: list[tuple[str, str]]) -> str:
@@ -165,7 +165,9 @@ def figure(plot: dict, folder: str = "") -> str:
     marks = [(name, f'style="background: var(--c{n % svg.COLOURS})"') for n, name in enumerate(names) if name]
     note = " ".join(filter(None, [plot.get("note", ""), f"({folder})" if folder else ""]))
     caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
-    return f"<figure><h3>{escape(plot['title'])}</h3>{svg.draw(plot)}{legend(marks) if marks else ''}{caption}</figure>"
+    large = ' class="large"' if plot["kind"] == "heatmap" and len(plot["values"][0]) > 15 else ""
+    picture = f"<h3>{escape(plot['title'])}</h3>{svg.draw(plot)}"
+    return f"<figure{large}>{picture}{legend(marks) if marks else ''}{caption}</figure>"
 
 
 # -- how it was made ---------------------------------------------------------------------------------------------------

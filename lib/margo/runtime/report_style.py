@@ -29,11 +29,14 @@ th { text-align: left; font-weight: 600; color: var(--soft); font-size: .82rem; 
 td { padding: .28rem .9rem .28rem 0; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 td.n, th.n { text-align: right; } tr.first td { border-top: 2px solid var(--rule); } td.best { font-weight: 700; }
 .ci { color: var(--soft); font-size: .85em; } .good { color: var(--good); } .bad { color: var(--bad); }
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(310px, 1fr)); gap: 1rem; }
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(310px, 1fr)); gap: 1rem;
+  align-items: start; } .large { grid-column: 1 / -1; max-width: 680px; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--rule); border-radius: 8px;
   padding: .8rem .9rem; }
-figure.wide { margin: 1rem 0; } figure h3 { margin: 0 0 .3rem; font-size: .92rem; } figcaption { font-size: .82rem; }
-svg { width: 100%; height: auto; display: block; } figure.wide svg { max-height: 340px; } img { max-width: 100%; }
+.rates { display: grid; gap: 1rem; margin: 1rem 0; }
+.rates.beside { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); }
+figure h3 { margin: 0 0 .3rem; font-size: .92rem; } figcaption { font-size: .82rem; }
+svg { width: 100%; height: auto; display: block; } .rates svg { max-height: 340px; } img { max-width: 100%; }
 .legend { display: flex; flex-wrap: wrap; gap: .15rem 1rem; font-size: .84rem; margin-top: .4rem; }
 .legend i { display: inline-block; width: .72em; height: .72em; border-radius: 50%; margin-right: .4em; }
 .legend i.hollow { border: 2px solid var(--soft); border-radius: 0; transform: rotate(45deg) scale(.8); }

@@ -30,14 +30,14 @@ class Axis:
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers (1, 2, 2.5 or 5 times a power of ten apart) within [low, high].
+    """Round numbers (1, 2 or 5 times a power of ten apart) within [low, high].
 
     >>> ticks(0.0, 1.0)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     """
     rough = (high - low) / about
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(multiple * power for multiple in (1, 2, 2.5, 5, 10) if multiple * power >= rough * (1 - 1e-9))
+    step = next(multiple * power for multiple in (1, 2, 5, 10) if multiple * power >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     decimals = 1 - math.floor(math.log10(step))
     return [round(n * step, decimals) for n in range(first, last + 1)]
@@ -170,7 +170,7 @@ def heatmap(plot: dict) -> str:
     rows, columns = plot.get("rows") or [""] * len(values), plot.get("columns") or [""] * len(values[0])
     side = max(8, min(24, 480 // max(len(rows), len(columns))))
     left, top = 60, 20
-    width, height = left + side * len(columns) + 12, top + side * len(rows) + 60
+    width, height = max(WIDTH, left + side * len(columns) + 12), max(HEIGHT, top + side * len(rows) + 60)
     most = max(max(abs(value) for value in row) for row in values) or 1.0
     parts = []
     for r, row in enumerate(values):
@@ -186,7 +186,9 @@ def heatmap(plot: dict) -> str:
         place = f"translate({left + side * (c + 0.5) + 3.5} {top + side * len(rows) + 4}) rotate(-90)"
         parts.append(f'<text class="tick" text-anchor="end" transform="{place}">{escape(str(name))}</text>')
     parts.append(f'<text class="label" x="{left}" y="{top - 8}">{escape(plot.get("y_label", ""))}</text>')
-    parts.append(f'<text class="label" x="{left}" y="{height - 6}">{escape(plot.get("x_label", ""))}</text>')
+    parts.append(
+        f'<text class="label" x="{left}" y="{top + side * len(rows) + 54}">{escape(plot.get("x_label", ""))}</text>'
+    )
     return svg(parts, plot["title"], width, height)
 
 
