@@ -1,0 +1,272 @@
+"""Hybrid generative-discriminative GMMs with diagonal-plus-low-rank matrices [R18], by ADAM with exact gradients.
+
+Everything trainable is one flat vector, cut into views by a :class:`Layout`: class and component logits, means, raw
+diagonals (through softplus) and low-rank factors. Gradients are closed forms (Woodbury and the determinant lemma): a
+batch costs two large matrix products, samples by D by K R, and small ones of R x R.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from margo.classify.gmm import Classifier, check_samples, log_joint, to_dplr
+from margo.classify.options import HybridOptions
+from margo.errors import MargoError
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+ADAM = (0.9, 0.999, 1e-8)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Shapes of the parameters inside the flat vector."""
+
+    offsets: tuple[int, ...]
+    dims: int
+    rank: int
+    precision: bool
+    ridge: float
+
+    @property
+    def shapes(self):
+        K, C = self.offsets[-1], len(self.offsets) - 1
+        return ((C,), (K,), (K, self.dims), (K, self.dims), (K, self.dims, self.rank))
+
+    def views(self, flat):
+        """``(class logits, component logits, means, raw diagonal, factors)`` as views of ``flat``."""
+        parts, at = [], 0
+        for shape in self.shapes:
+            size = int(np.prod(shape))
+            parts.append(flat[at : at + size].reshape(shape))
+            at += size
+        return parts
+
+    @property
+    def size(self) -> int:
+        return sum(int(np.prod(shape)) for shape in self.shapes)
+
+
+def softplus(z):
+    return np.logaddexp(0.0, z)
+
+
+def pack(model: Classifier, options: HybridOptions, dtype=np.float32):
+    """``(flat, Layout)``: a classifier as parameters, cut down to diagonal plus low rank where it is not yet."""
+    if model.kind in ("diagonal", "full"):
+        rank = options.rank if model.kind == "full" else 0
+        model = to_dplr(model, rank, options.ridge, options.precision)
+    precision = model.kind == "dplr-precision"
+    offsets = tuple(int(k) for k in model.offsets)
+    layout = Layout(offsets, model.means.shape[1], model.factor.shape[2], precision, options.ridge)
+    excess = np.maximum(model.diagonal - options.ridge, 1e-6)
+    raw = excess + np.log(-np.expm1(-excess))  # inverse of softplus
+    parts = (model.log_priors, model.log_weights, model.means, raw, model.factor)
+    return np.concatenate([np.ravel(part) for part in parts]).astype(dtype), layout
+
+
+def unpack(flat, layout: Layout) -> Classifier:
+    """The classifier of a flat vector, in float64."""
+    prior, weight, means, raw, factor = layout.views(np.asarray(flat, float))
+    offsets = np.array(layout.offsets)
+    total = np.array([np.logaddexp.reduce(weight[a:b]) for a, b in zip(offsets[:-1], offsets[1:])])
+    return Classifier(
+        kind="dplr-precision" if layout.precision else "dplr",
+        log_priors=prior - np.logaddexp.reduce(prior), offsets=offsets,
+        log_weights=weight - np.repeat(total, np.diff(offsets)),
+        means=means.copy(), diagonal=softplus(raw) + layout.ridge, factor=factor.copy(),
+    )  # fmt: skip
+
+
+def criterion(joint, y, options: HybridOptions, kappa: float):
+    """Loss of a batch and its derivative by the joint log probabilities [B, C]; ``y`` is -1 where there is no label.
+
+    [R18] (6) and (9) with (15) as the maximum, and (16) for unlabelled samples; minimised, mean over the batch.
+    """
+    share = {"ll": 1.0, "lm": 0.0, "cll": 0.0}.get(options.objective, options.generative)
+    known = y >= 0
+    rows, labels = np.flatnonzero(known), y[known]
+    slope = np.zeros_like(joint)
+    own = joint[rows, labels]
+    loss = -share * kappa * own.sum()
+    slope[rows, labels] -= share * kappa
+    if options.objective in ("ll-lm", "lm"):
+        others = options.sharpness * joint[rows]
+        others[np.arange(len(rows)), labels] = -np.inf
+        top = others.max(axis=1)
+        spread = np.exp(others - top[:, None])
+        total = spread.sum(axis=1)
+        margin = own - (top + np.log(total)) / options.sharpness  # (8)
+        active = margin < options.margin
+        loss += (1.0 - share) * (options.margin - margin[active]).sum()
+        slope[rows[active], labels[active]] -= 1.0 - share
+        slope[rows[active]] += (1.0 - share) * (spread / total[:, None])[active]
+    elif options.objective in ("ll-cll", "cll"):
+        log_posterior = joint[rows] - np.logaddexp.reduce(joint[rows], axis=1)[:, None]
+        loss -= (1.0 - share) * log_posterior[np.arange(len(rows)), labels].sum()
+        slope[rows] += (1.0 - share) * np.exp(log_posterior)
+        slope[rows, labels] -= 1.0 - share
+    if not known.all():
+        rest = joint[~known]
+        total = np.logaddexp.reduce(rest, axis=1)
+        loss -= share * (1.0 - kappa) * total.sum()
+        slope[~known] -= share * (1.0 - kappa) * np.exp(rest - total[:, None])
+    return float(loss) / len(y), slope / slope.dtype.type(len(y))
+
+
+def loss_gradient(flat, layout: Layout, x, y, options: HybridOptions, kappa: float = 1.0):
+    """``(loss, gradient)`` of a batch ``x[B, D]``, ``y[B]``; the gradient is flat like the parameters."""
+    prior, weight, means, raw, factor = layout.views(flat)
+    K, D, R = factor.shape
+    starts, sizes = np.array(layout.offsets[:-1]), np.diff(layout.offsets)
+    a = np.logaddexp(raw.dtype.type(0), raw) + raw.dtype.type(layout.ridge)
+    scaled = factor / a[:, :, None]  # A^-1 S
+    inner = factor.transpose(0, 2, 1) @ scaled
+    inner[:, range(R), range(R)] += 1.0  # I + S' A^-1 S
+    lower = np.linalg.cholesky(inner)
+    log_det = np.log(a).sum(axis=1) + 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+    solved = np.ascontiguousarray(np.linalg.solve(inner, scaled.transpose(0, 2, 1)))  # (A^-1 S M^-1)', [K, R, D]
+    if layout.precision:
+        p, sign, log_det, rows = a, 1.0, log_det, factor.transpose(0, 2, 1)
+    else:
+        half = np.linalg.solve(lower, scaled.transpose(0, 2, 1))  # L^-1 S' A^-1
+        p, sign, log_det, rows = 1.0 / a, -1.0, -log_det, half
+    # Forward: log N, then log p(x, c).
+    project = np.ascontiguousarray(rows.transpose(2, 0, 1)).reshape(D, K * R)
+    projected = (x @ project).reshape(len(x), K, R)
+    projected -= np.einsum("krd,kd->kr", rows, means)
+    square = x * x
+    quadratic = square @ p.T - 2.0 * x @ (means * p).T + (means * means * p).sum(axis=1)
+    quadratic += sign * np.einsum("bkr,bkr->bk", projected, projected)
+    weights, log_weights = _softmax(weight, starts, sizes)
+    log_k = 0.5 * (log_det - D * LOG_2PI - quadratic) + log_weights
+    top = np.maximum.reduceat(log_k, starts, axis=1)
+    spread = np.exp(log_k - np.repeat(top, sizes, axis=1))
+    total = np.add.reduceat(spread, starts, axis=1)
+    priors, log_priors = _softmax(prior, np.array([0]), np.array([len(prior)]))
+    loss, slope = criterion(top + np.log(total) + log_priors, y, options, kappa)
+    # Backward: g is d loss / d log N_k(x_n).
+    g = spread / np.repeat(total, sizes, axis=1) * np.repeat(slope, sizes, axis=1)
+    gradient = np.empty_like(flat)
+    to_prior, to_weight, to_means, to_raw, to_factor = layout.views(gradient)
+    mass, mass_k = slope.sum(axis=0), g.sum(axis=0)
+    to_prior[:] = mass - priors * mass.sum()
+    to_weight[:] = mass_k - weights * np.repeat(np.add.reduceat(mass_k, starts), sizes)
+    first = g.T @ x
+    centred = first - mass_k[:, None] * means  # sum g (x - mu)
+    second = g.T @ square - 2.0 * means * first + mass_k[:, None] * means * means  # sum g (x - mu)^2
+    pulled = (g[:, :, None] * projected).reshape(len(x), K * R)
+    cross = (x.T @ pulled).reshape(D, K, R).transpose(1, 0, 2)
+    cross = cross - means[:, :, None] * np.einsum("bk,bkr->kr", g, projected)[:, None, :]  # sum g (x - mu) projected'
+    diagonal_of_inverse = 1.0 / a - np.einsum("krd,kdr->kd", solved, scaled)
+    if layout.precision:
+        to_means[:] = a * centred + (factor @ (factor.transpose(0, 2, 1) @ centred[:, :, None]))[:, :, 0]
+        to_a = 0.5 * (mass_k[:, None] * diagonal_of_inverse - second)
+        to_factor[:] = mass_k[:, None, None] * solved.transpose(0, 2, 1) - cross
+    else:
+        # t = M^-1 S' A^-1 (x - mu) = L^-T projected; u = Sigma^-1 (x - mu) = A^-1 ((x - mu) - S t).
+        cross = np.linalg.solve(lower.transpose(0, 2, 1), cross.transpose(0, 2, 1)).transpose(0, 2, 1)
+        # cross is now sum g (x - mu) t'
+        outer = solved @ cross  # sum g t t'
+        sum_t = (solved @ centred[:, :, None])[:, :, 0]
+        to_means[:] = (centred - (factor @ sum_t[:, :, None])[:, :, 0]) / a
+        by_outer = factor @ outer
+        to_factor[:] = (cross - by_outer) / a[:, :, None] - mass_k[:, None, None] * solved.transpose(0, 2, 1)
+        squared = second - 2.0 * (cross * factor).sum(axis=2) + (by_outer * factor).sum(axis=2)  # a^2 sum g u^2
+        to_a = 0.5 * (squared / (a * a) - mass_k[:, None] * diagonal_of_inverse)
+    to_raw[:] = to_a / (1.0 + np.exp(-raw))
+    return loss, gradient
+
+
+def _softmax(logits, starts, sizes):
+    """Softmax within groups, and its logarithm."""
+    shifted = logits - np.repeat(np.maximum.reduceat(logits, starts), sizes)
+    log_total = np.log(np.add.reduceat(np.exp(shifted), starts))
+    log_p = shifted - np.repeat(log_total, sizes)
+    return np.exp(log_p), log_p
+
+
+@dataclass(frozen=True)
+class State:
+    """Where training stands; arrays are float32 and flat."""
+
+    flat: np.ndarray
+    moment: np.ndarray
+    moment2: np.ndarray
+    steps: int
+    best: np.ndarray
+    best_error: float
+    """validation error of ``best``; infinite without validation"""
+    best_epoch: int
+
+
+def begin(model: Classifier, options: HybridOptions) -> tuple[State, Layout]:
+    flat, layout = pack(model, options)
+    return State(flat, np.zeros_like(flat), np.zeros_like(flat), 0, flat.copy(), np.inf, 0), layout
+
+
+def run_epoch(state: State, layout: Layout, x, y, options: HybridOptions, epoch: int, rng):
+    """One pass over float32 samples in random batches: ``(State, mean loss)``. ``epoch`` counts from 1."""
+    kappa = options.labelled if (y < 0).any() else 1.0
+    flat, moment, moment2 = state.flat.copy(), state.moment.copy(), state.moment2.copy()
+    rate = options.rate * options.decay ** ((epoch - 1) / max(options.epochs - 1, 1))
+    first, second, tiny = ADAM
+    order, losses, steps = rng.permutation(len(x)), [], state.steps
+    for at in range(0, len(x), options.batch):
+        rows = order[at : at + options.batch]
+        loss, gradient = loss_gradient(flat, layout, x[rows], y[rows], options, kappa)
+        steps += 1
+        losses.append(loss * len(rows))
+        moment += (1.0 - first) * (gradient - moment)
+        moment2 += (1.0 - second) * (gradient * gradient - moment2)
+        size = rate * np.sqrt(1.0 - second**steps) / (1.0 - first**steps)
+        flat -= np.float32(size) * moment / (np.sqrt(moment2) + np.float32(tiny))
+    mean = sum(losses) / len(x)
+    if not (np.isfinite(mean) and np.isfinite(flat).all()):
+        raise MargoError(f"hybrid training diverged in epoch {epoch} (loss {mean:.4g}): lower --rate or raise --ridge")
+    return replace(state, flat=flat, moment=moment, moment2=moment2, steps=steps), mean
+
+
+def keep_best(state: State, layout: Layout, epoch: int, validation) -> tuple[State, float | None]:
+    """``state`` with the best model so far by validation error; without validation the latest is the best."""
+    if validation is None:
+        return replace(state, best=state.flat, best_epoch=epoch), None
+    x, y = validation
+    error = float((log_joint(unpack(state.flat, layout), x).argmax(axis=1) != y).mean())
+    if error < state.best_error:
+        return replace(state, best=state.flat, best_error=error, best_epoch=epoch), error
+    return state, error
+
+
+def prepare(x, y, classes: int):
+    """Training samples as float32, checked; unlabelled ones (-1) are welcome, missing values are not."""
+    x, y = check_samples(x, y, classes)
+    if np.isnan(x).any():
+        raise MargoError(
+            f"{int(np.isnan(x).any(axis=1).sum())} training samples have missing values: hybrid training needs "
+            "complete samples (train by EM instead, or fill them in); classification takes missing values"
+        )
+    return x.astype(np.float32), y
+
+
+def fit(model: Classifier, x, y, options: HybridOptions, seed: int = 0, validation=None):
+    """``(Classifier, reports)``: hybrid training from ``model``, the epoch chosen on ``validation = (x, y)``."""
+    x, y = prepare(x, y, model.classes)
+    state, layout = begin(model, options)
+    reports = []
+    for epoch in range(1, options.epochs + 1):
+        state, report, done = advance(state, layout, x, y, options, epoch, seed, validation)
+        reports.append({"iteration": epoch, **report})
+        if done:
+            break
+    return unpack(state.best, layout), reports
+
+
+def advance(state: State, layout: Layout, x, y, options: HybridOptions, epoch: int, seed: int, validation=None):
+    """One epoch and its validation: ``(State, report, done)``; its random order depends on seed and epoch only."""
+    state, loss = run_epoch(state, layout, x, y, options, epoch, np.random.default_rng([seed, epoch]))
+    state, error = keep_best(state, layout, epoch, validation)
+    report = {"objective": -loss, "frames": len(x)}
+    if error is not None:
+        report |= {"validation_error": 100 * error, "best_epoch": state.best_epoch}
+    done = epoch >= options.epochs or (options.patience > 0 and epoch - state.best_epoch >= options.patience)
+    return state, report, done

@@ -1,0 +1,158 @@
+"""Hybrid training: exact gradients, objectives against their definition, learning, resuming, refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from margo.classify import em, hybrid
+from margo.classify.gmm import covariances, log_joint
+from margo.classify.options import OBJECTIVES, EmOptions, HybridOptions
+from margo.errors import MargoError
+
+
+def case(seed=0, classes=3, N=30, D=5, mixtures=2, covariance="full"):
+    rng = np.random.default_rng(seed)
+    mix = rng.normal(size=(classes, D, D)) / 2
+    x = np.concatenate([rng.normal(size=(N, D)) @ mix[c] + 0.7 * c for c in range(classes)])
+    y = np.repeat(np.arange(classes), N)
+    model, _ = em.fit(x, y, EmOptions(mixtures=mixtures, covariance=covariance, ridge=0.05), rng)
+    return model, x, y
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("precision", [False, True])
+@pytest.mark.parametrize("unlabelled", [False, True])
+def test_gradient_by_central_differences(objective, precision, unlabelled):
+    model, x, y = case(N=8, D=4)
+    options = HybridOptions(objective=objective, precision=precision, rank=2, margin=3.0, generative=0.3, sharpness=2.0)
+    if unlabelled:
+        y = np.where(np.arange(len(y)) % 3 == 0, -1, y)
+    flat, layout = hybrid.pack(model, options, np.float64)
+    flat += 0.05 * np.random.default_rng(1).normal(size=flat.shape)
+    kappa = 0.4 if unlabelled else 1.0
+    _, gradient = hybrid.loss_gradient(flat, layout, x, y, options, kappa)
+    step = 1e-5
+    numeric = np.empty_like(flat)
+    for i in range(len(flat)):
+        values = []
+        for sign in (1, -1):
+            moved = flat.copy()
+            moved[i] += sign * step
+            values.append(hybrid.loss_gradient(moved, layout, x, y, options, kappa)[0])
+        numeric[i] = (values[0] - values[1]) / (2 * step)
+    assert np.abs(numeric - gradient).max() < 1e-5 * max(1.0, np.abs(gradient).max())
+    assert np.abs(gradient).max() > 1e-2
+
+
+@pytest.mark.parametrize("precision", [False, True])
+def test_loss_is_the_printed_objective(precision):
+    """(9) and (16) from log p(x, c) of the unpacked classifier, with a soft maximum as sharp as a maximum."""
+    model, x, y = case()
+    y = np.where(np.arange(len(y)) % 4 == 0, -1, y)
+    options = HybridOptions(rank=3, margin=2.0, generative=0.3, sharpness=500.0, precision=precision)
+    flat, layout = hybrid.pack(model, options, np.float64)
+    loss, _ = hybrid.loss_gradient(flat, layout, x, y, options, kappa=0.4)
+    joint = log_joint(hybrid.unpack(flat, layout), x)
+    want = 0.0
+    for row, c in zip(joint, y):
+        if c < 0:
+            want -= 0.3 * 0.6 * np.logaddexp.reduce(row)
+        else:
+            margin = row[c] - np.delete(row, c).max()
+            want += -0.3 * 0.4 * row[c] + 0.7 * max(0.0, 2.0 - margin)
+    assert loss == pytest.approx(want / len(y), rel=1e-3)
+
+
+def test_float32_gradient_is_close():
+    model, x, y = case()
+    options = HybridOptions(rank=2)
+    flat, layout = hybrid.pack(model, options, np.float64)
+    exact = hybrid.loss_gradient(flat, layout, x, y, options)[1]
+    single = hybrid.loss_gradient(flat.astype(np.float32), layout, x.astype(np.float32), y, options)[1]
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, exact, atol=2e-4 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("precision", [False, True])
+def test_packing_keeps_the_model(precision):
+    model, x, _ = case()
+    options = HybridOptions(rank=5, ridge=1e-6, precision=precision)
+    flat, layout = hybrid.pack(model, options, np.float64)
+    back = hybrid.unpack(flat, layout)
+    np.testing.assert_allclose(log_joint(back, x), log_joint(model, x), atol=1e-2)
+    again, _ = hybrid.pack(back, options, np.float64)
+    np.testing.assert_allclose(log_joint(hybrid.unpack(again, layout), x), log_joint(back, x), atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["ll-lm", "ll-cll", "lm", "cll"])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_training_lowers_loss_and_error(objective, covariance):
+    model, x, y = case(N=150, covariance=covariance, mixtures=1)
+    options = HybridOptions(objective=objective, rank=2, epochs=8, rate=0.01, batch=30, margin=5.0, generative=0.05)
+    trained, reports = hybrid.fit(model, x, y, options)
+    assert reports[-1]["objective"] > reports[0]["objective"]
+    start = hybrid.unpack(*hybrid.pack(model, options))  # cutting down to low rank has its own price
+    before, after = ((log_joint(m, x).argmax(1) != y).mean() for m in (start, trained))
+    assert after < before
+    assert (np.linalg.eigvalsh(covariances(trained)) > 0).all()
+    assert trained.factor.shape[2] == (2 if covariance == "full" else 0)
+
+
+def test_pure_likelihood_only_climbs():
+    model, x, y = case(N=100)
+    options = HybridOptions(objective="ll", rank=2, epochs=10, rate=0.003, batch=50, precision=False)
+    trained, _ = hybrid.fit(model, x, y, options)
+    start = hybrid.unpack(*hybrid.pack(model, options))
+    rows = np.arange(len(y))
+    assert log_joint(trained, x)[rows, y].mean() > log_joint(start, x)[rows, y].mean() + 0.01
+
+
+def test_an_interrupted_run_goes_on_exactly():
+    model, x, y = case()
+    options = HybridOptions(rank=2, epochs=4, batch=16)
+    whole, _ = hybrid.fit(model, x, y, options, seed=3)
+    xs, ys = hybrid.prepare(x, y, 3)
+    state, layout = hybrid.begin(model, options)
+    for epoch in (1, 2, 3, 4):  # each from the state alone, as after a restart
+        copied = replace(state, flat=state.flat.copy(), moment=state.moment.copy())
+        state, _, done = hybrid.advance(copied, layout, xs, ys, options, epoch, 3)
+    assert done
+    assert np.array_equal(hybrid.unpack(state.best, layout).means, whole.means)
+
+
+def test_validation_chooses_the_epoch_and_patience_stops():
+    model, x, y = case(N=60)
+    options = HybridOptions(rank=2, epochs=30, rate=0.05, patience=2, objective="lm")
+    trained, reports = hybrid.fit(model, x, y, options, validation=(x[::2], y[::2]))
+    errors = [report["validation_error"] for report in reports]
+    assert len(reports) < 30 and reports[-1]["best_epoch"] == int(np.argmin(errors)) + 1
+    assert 100 * (log_joint(trained, x[::2]).argmax(1) != y[::2]).mean() == pytest.approx(min(errors))
+
+
+def test_unlabelled_samples_help():
+    rng = np.random.default_rng(0)
+    D, N = 6, 600
+    x = np.concatenate([rng.normal(0, 1, (N, D)), rng.normal(0.9, 1, (N, D))])
+    y = np.repeat([0, 1], N)
+    shown = np.concatenate([np.arange(8), N + np.arange(8)])
+    model, _ = em.fit(x[shown], y[shown], EmOptions(ridge=0.1), rng)
+    hidden = np.full(2 * N, -1)
+    hidden[shown] = y[shown]
+    options = HybridOptions(epochs=15, rate=0.01, batch=100, generative=0.9, margin=2.0, labelled=0.5)
+    few, _ = hybrid.fit(model, x[shown], y[shown], replace(options, batch=4))
+    many, _ = hybrid.fit(model, x, hidden, options)
+    error = {name: (log_joint(m, x).argmax(1) != y).mean() for name, m in (("few", few), ("many", many))}
+    assert error["many"] < error["few"] - 0.03
+
+
+def test_refusals():
+    model, x, y = case()
+    x[0, 0] = np.nan
+    with pytest.raises(MargoError, match="1 training samples have missing values"):
+        hybrid.fit(model, x, y, HybridOptions())
+    with pytest.raises(ValueError, match="--generative is 2"):
+        HybridOptions(generative=2)
+    x[0, 0] = 0.0
+    with pytest.raises(MargoError, match=r"diverged in epoch \d+ .*lower --rate"), np.errstate(all="ignore"):
+        hybrid.fit(model, 1e20 * x, y, HybridOptions(rank=2, rate=1e4))
