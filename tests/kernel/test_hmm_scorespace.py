@@ -1,0 +1,228 @@
+"""Score-spaces of hidden Markov models against enumeration of paths, the printed (46) and finite differences."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from margo.errors import MargoError
+from margo.kernel import hmm_scorespace
+from margo.kernel.chain import chain_of, make_chain, occupy
+from margo.kernel.hmm_scorespace import Frames, WordModel
+from margo.kernel.metric import kernel_energy, measure, score_gradient
+from margo.model.graph import align_graph
+from margo.model.hmm import flat_start, whole_words
+from margo.search.forward_backward import posteriors
+
+
+def make_model(rng, states=3, mixtures=2, dims=2, fixed=0) -> WordModel:
+    """Left to right with skips; with ``fixed`` a silent node before it and, of the same state, behind it."""
+    extra = 2 if fixed else 0
+    size = states + extra
+    transitions = np.triu(rng.uniform(0.2, 1, (size, size))) * (np.tri(size, k=2) > 0)
+    final = np.zeros(size)
+    final[-2:] = 0.3
+    total = transitions.sum(1) + final
+    initial = np.zeros(size)
+    initial[:2] = 0.5
+    state = np.r_[states, np.arange(states), states] if fixed else np.arange(states)
+    return WordModel(
+        make_chain(state, transitions / total[:, None], initial, final / total),
+        np.arange(states + 1) * mixtures,
+        np.log(rng.dirichlet(np.full(mixtures, 3.0), states)).ravel(),
+        rng.normal(size=(states * mixtures, dims)),
+        rng.uniform(0.6, 1.8, (states * mixtures, dims)),
+    )
+
+
+def make_frames(rng, lengths=(5, 4, 7), dims=2, fixed=0) -> Frames:
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    return Frames(rng.normal(size=(bounds[-1], dims)), bounds, rng.normal(size=(bounds[-1], fixed)) - 3)
+
+
+def paths(model: WordModel, x, fixed):
+    """All ``(log probability, [(state, component or -1) of each frame])`` of one utterance."""
+    chain, dense = model.chain, np.full((len(model.chain.state),) * 2, -np.inf)
+    for j in range(len(chain.state)):
+        for arc in range(chain.arc_start[j], chain.arc_start[j + 1]):
+            dense[j, chain.destination[arc]] = chain.log_prob[arc]
+    states = len(model.offsets) - 1
+    choices = [
+        [(node, k) for node, s in enumerate(chain.state)
+         for k in (range(model.offsets[s], model.offsets[s + 1]) if s < states else [-1])]
+    ]  # fmt: skip
+    log_p = model.log_weights + norm.logpdf(x[:, None], model.means, np.sqrt(model.variances)).sum(-1)
+    found = []
+    for path in itertools.product(*choices * len(x)):
+        value = chain.log_initial[path[0][0]] + chain.log_final[path[-1][0]]
+        value += sum(dense[a[0], b[0]] for a, b in itertools.pairwise(path))
+        if value > -np.inf:
+            value += sum(log_p[t, k] if k >= 0 else fixed[t, chain.state[node] - states]
+                         for t, (node, k) in enumerate(path))  # fmt: skip
+            found.append((value, [k for _, k in path]))
+    return found
+
+
+def numeric(function, vector, step=1e-5):
+    gradient = np.empty_like(vector)
+    for k in range(len(vector)):
+        slopes = []
+        for h in (step, 2 * step):
+            up, down = vector.copy(), vector.copy()
+            up[k] += h
+            down[k] -= h
+            slopes.append((function(up) - function(down)) / (2 * h))
+        gradient[k] = (4 * slopes[0] - slopes[1]) / 3
+    return gradient
+
+
+def relative(a, b) -> float:
+    return float(np.abs(a - b).max() / np.abs(b).max())
+
+
+@pytest.mark.parametrize("fixed", [0, 1])
+def test_likelihood_and_derivatives_against_all_paths(fixed):
+    rng = np.random.default_rng(1)
+    model, frames = make_model(rng, states=2, fixed=fixed), make_frames(rng, (3, 4), fixed=fixed)
+    phi, _ = hmm_scorespace.score([model], frames, "ll-mean-var", per_frame=False)
+    size = model.means.size
+    for i in range(2):
+        rows = slice(frames.bounds[i], frames.bounds[i + 1])
+        x = frames.x[rows]
+        found = paths(model, x, frames.fixed[rows])
+        total = logsumexp([value for value, _ in found])
+        assert phi[i, 0] == pytest.approx(total, rel=1e-12)
+        by_mean, by_variance = np.zeros_like(model.means), np.zeros_like(model.means)
+        for value, path in found:
+            for t, k in enumerate(path):
+                if k >= 0:
+                    e = (x[t] - model.means[k]) / model.variances[k]
+                    by_mean[k] += np.exp(value - total) * e
+                    by_variance[k] += np.exp(value - total) * 0.5 * (e**2 - 1 / model.variances[k])
+        np.testing.assert_allclose(phi[i, 1 : 1 + size], by_mean.ravel(), atol=1e-12)
+        np.testing.assert_allclose(phi[i, 1 + size :], by_variance.ravel(), atol=1e-12)
+
+
+@pytest.mark.parametrize("per_frame", [False, True])
+@pytest.mark.parametrize("fixed", [0, 1])
+@pytest.mark.parametrize("space", ["ll", "llr", "fisher", "llr-mean", "llr-mean-var"])
+def test_pullback_against_finite_differences(space, fixed, per_frame):
+    rng = np.random.default_rng(2)
+    models = [make_model(rng, fixed=fixed), make_model(rng, states=2, mixtures=1, fixed=fixed)]
+    frames = make_frames(rng, fixed=fixed)
+    phi, pullback = hmm_scorespace.score(models, frames, space, per_frame=per_frame)
+    weights = rng.normal(size=phi.shape)
+
+    def total(vector):
+        moved = hmm_scorespace.from_vector(vector, models)
+        return float((weights * hmm_scorespace.score(moved, frames, space, per_frame=per_frame)[0]).sum())
+
+    analytic = hmm_scorespace.gradient_to_vector(models, models, pullback(weights))
+    assert relative(analytic, numeric(total, hmm_scorespace.to_vector(models, models))) < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "block"])
+def test_gradient_of_the_objective_with_the_metric_moving(kind):
+    rng = np.random.default_rng(3)
+    models = [make_model(rng, states=2), make_model(rng, states=2)]
+    frames = make_frames(rng, rng.integers(3, 8, 12))
+    coefficients = rng.normal(size=(12, 1))
+    blocks = np.r_[0, 1 + np.repeat(np.arange(16), 2)]
+
+    def objective(vector):
+        phi, _ = hmm_scorespace.score(hmm_scorespace.from_vector(vector, models), frames, "llr-mean-var")
+        return -0.5 * kernel_energy(phi, coefficients, measure(phi, kind, blocks))
+
+    phi, pullback = hmm_scorespace.score(models, frames, "llr-mean-var")
+    gradients = pullback(score_gradient(phi, coefficients, measure(phi, kind, blocks)))
+    analytic = hmm_scorespace.gradient_to_vector(models, models, gradients)
+    assert relative(analytic, numeric(objective, hmm_scorespace.to_vector(models, models))) < 1e-6
+
+
+def second_derivatives(model, x, window):
+    """[L04] (46) as printed, by the joint posteriors of every pair of frames at most ``window`` apart."""
+    n, dims = model.means.shape
+    found = paths(model, x, np.zeros((len(x), 0)))
+    weights = np.exp(np.array([value for value, _ in found]) - logsumexp([value for value, _ in found]))
+    indicator = np.array([np.eye(n)[path] for _, path in found])  # [paths, T, K]
+    gamma = np.einsum("p,ptk->tk", weights, indicator)
+    joint = np.einsum("p,ptj,puk->tjuk", weights, indicator, indicator)
+    e = (x[:, None] - model.means) / model.variances
+    hessian = np.zeros((n, dims, n, dims))
+    for t, u in itertools.product(range(len(x)), repeat=2):
+        if abs(t - u) <= window:
+            covariance = joint[t, :, u] - np.outer(gamma[t], gamma[u])
+            hessian += np.einsum("jk,ja,kb->jakb", covariance, e[t], e[u])
+    for k in range(n):
+        hessian[k, :, k] -= np.diag(gamma[:, k].sum() / model.variances[k])
+    return hessian.reshape(n * dims, n * dims)
+
+
+def hessian_of(model, frames, window):
+    """Second derivatives by means, one product with a unit vector at a time."""
+    size = model.means.size
+    _, pullback = hmm_scorespace.score([model], frames, "ll-mean", window, per_frame=False)
+    rows = []
+    for unit in np.eye(size):
+        d_phi = np.concatenate([[0.0], unit])[None]
+        rows.append(pullback(d_phi)[0][0].ravel())
+    return np.array(rows)
+
+
+def test_second_derivatives_are_the_printed_ones_for_every_window():
+    rng = np.random.default_rng(4)
+    model, frames = make_model(rng, states=2), make_frames(rng, (6,))
+    exact = second_derivatives(model, frames.x, 6)
+    np.testing.assert_allclose(hessian_of(model, frames, None), exact, atol=1e-12)
+    distances = []
+    for window in range(6):
+        ours = hessian_of(model, frames, window)
+        np.testing.assert_allclose(ours, second_derivatives(model, frames.x, window), atol=1e-12)
+        distances.append(np.abs(ours - exact).max())
+    assert distances[0] > 1e-2 and distances[-1] < 1e-12
+
+
+def test_window_tends_to_the_exact_second_derivative():
+    rng = np.random.default_rng(5)
+    model, frames = make_model(rng, states=4, mixtures=2), make_frames(rng, (40,))
+    exact = hessian_of(model, frames, None)
+    far = [np.abs(hessian_of(model, frames, window) - exact).max() for window in (0, 5, 10, 20, 39)]
+    assert far[-1] < 1e-10 and far[3] < far[2] < far[1] < far[0]
+
+
+def test_chain_of_a_graph_has_the_engine_s_posteriors():
+    rng = np.random.default_rng(6)
+    hmms = flat_start(whole_words(["a", "b"]), 4, np.zeros(2), np.ones(2), silence="sil", silence_states=2, skip=0.1)
+    graph = align_graph(hmms, ["b"])
+    scores = rng.normal(size=(23, len(graph.states))) * 3
+    bounds = np.array([0, 9, 23])
+    theirs = posteriors(graph, scores, bounds)
+    ours = occupy(chain_of(graph), scores, bounds)
+    np.testing.assert_allclose(ours.log_likelihoods, theirs.log_likelihood, rtol=1e-12)
+    onto = np.eye(len(graph.states))[graph.state]
+    np.testing.assert_allclose(ours.nodes @ onto, theirs.occupancies, atol=1e-12)
+
+
+def test_word_model_scores_like_the_engine():
+    from margo.model.likelihood import log_likelihoods, scorer
+
+    rng = np.random.default_rng(7)
+    hmms = flat_start(whole_words(["a", "b"]), 3, np.zeros(2), np.ones(2), silence="sil", silence_states=2)
+    pool = hmms.pool
+    hmms = hmms.with_pool(type(pool)(rng.normal(size=pool.means.shape), pool.variances, pool.log_weights, pool.offsets))
+    x, bounds = rng.normal(size=(20, 2)), np.array([0, 8, 20])
+    fixed = log_likelihoods(scorer(hmms.pool, hmm_scorespace.silence_states(hmms), dtype=np.float64), x)
+    model = hmm_scorespace.word_model(hmms, "b")
+    phi, _ = hmm_scorespace.score([model], Frames(x, bounds, fixed), "ll", per_frame=False)
+    graph = align_graph(hmms, ["b"])
+    whole = log_likelihoods(scorer(hmms.pool, graph.states, dtype=np.float64), x)
+    np.testing.assert_allclose(phi[:, 0], posteriors(graph, whole, bounds).log_likelihood, rtol=1e-10)
+
+
+def test_too_short_an_utterance_is_named():
+    rng = np.random.default_rng(8)
+    model = make_model(rng, states=6)
+    with pytest.raises(MargoError, match=r"utterance number 1 \(1 frames\) has no path"):
+        hmm_scorespace.score([model], make_frames(rng, (8, 1)), "ll")
