@@ -1,0 +1,103 @@
+"""What trainers share beyond the loop of epochs, and the maximum-likelihood trainer itself."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from margo.errors import MargoError
+from margo.estimate import ml
+from margo.estimate.moments import Moments
+from margo.formats.models import pack, unpack
+from margo.model.grammar import grammar
+from margo.model.hmm import HmmSet, flat_start, whole_words
+from margo.runtime import passes, speech
+from margo.signal.options import same_features
+
+
+def accumulate_ml(hmms: HmmSet, options, chunk):
+    return ml.accumulate(hmms, speech.load(chunk), options)
+
+
+def moments(chunk):
+    return Moments.of(x for _, x, _ in speech.load(chunk))
+
+
+def errors_on(hmms: HmmSet, folder, where, step) -> dict:
+    """Word and string errors of ``hmms`` on a feature folder, under its own grammar."""
+    data = speech.read(step.input(folder, made_by="make_mfcc"))
+    same_features(hmms.meta["features"], data.features, f"{folder}: the features")
+    errors, words, wrong, strings = speech.total(partial(passes.count_errors, hmms), data, where).tolist()
+    step.say(f"{step.name}: {Path(folder).name} {errors} of {words} words, {wrong} of {strings} strings wrong")
+    return {"errors": errors, "words": words, "wrong": wrong, "strings": strings}
+
+
+@dataclass(frozen=True, eq=False)
+class MlState:
+    """The model, its number of components a state, and how many passes there were at that number."""
+
+    hmms: HmmSet
+    mixtures: int
+    passes: int
+    objective: float | None
+
+
+class MlTraining:
+    """Start, advance, save and load of the epoch loop for maximum likelihood."""
+
+    def __init__(self, options, data: speech.Speech, where, step):
+        self.options, self.data, self.where, self.step = options, data, where, step
+        self.told: set = set()
+
+    def start(self) -> MlState:
+        options = self.options
+        if options.init:
+            hmms = passes.model_for(options.init, self.data)
+            mixtures = int(hmms.pool.sizes.max())
+            if options.mixtures < mixtures:
+                raise MargoError(f"--mixtures is {options.mixtures}, {options.init} has {mixtures} already")
+            return self.grow(MlState(hmms, mixtures, 0, None))
+        found = speech.total(moments, self.data, self.where)
+        hmms = flat_start(
+            whole_words(self.data.vocabulary),
+            options.states,
+            found.mean,
+            found.variance,
+            silence="sil" if options.silence_states else None,
+            silence_states=options.silence_states,
+            skip=options.skip,
+            variance_floor=options.variance_floor * found.variance,
+            meta={"features": self.data.features, "grammar": self.grammar(), "criterion": "ml", "seed": options.seed},
+        )
+        return MlState(hmms, 1, 0, None)
+
+    def grammar(self) -> dict:
+        kind = self.options.grammar
+        if kind == "auto":
+            kind = "isolated" if self.data.isolated else "loop"
+        return grammar(kind, self.options.insertion_penalty)
+
+    def grow(self, state: MlState) -> MlState:
+        """Double the components, up to those asked for."""
+        mixtures = min(2 * state.mixtures, self.options.mixtures)
+        if mixtures == state.mixtures:
+            return state
+        return MlState(ml.split(state.hmms, mixtures), mixtures, 0, None)
+
+    def advance(self, iteration: int, state: MlState):
+        stats = speech.total(partial(accumulate_ml, state.hmms, self.options), self.data, self.where)
+        speech.check_dropped(stats.dropped, self.data, self.step, self.told)
+        hmms, report = ml.update(state.hmms, stats, self.options)
+        report["mixtures"] = state.mixtures
+        enough = state.passes + 1 == self.options.iterations or ml.converged(
+            state.objective, report["objective"], self.options.tolerance
+        )
+        state = MlState(hmms, state.mixtures, state.passes + 1, report["objective"])
+        done = enough and state.mixtures == self.options.mixtures
+        return (self.grow(state) if enough and not done else state), report, done
+
+    def save(self, state: MlState):
+        meta, arrays = pack(state.hmms)
+        return {"hmms": meta, "mixtures": state.mixtures, "passes": state.passes, "objective": state.objective}, arrays
+
+    def load(self, meta: dict, arrays: dict) -> MlState:
+        return MlState(unpack(meta["hmms"], arrays), meta["mixtures"], meta["passes"], meta["objective"])
