@@ -66,7 +66,7 @@ def read_audio(source, *, offset: float = 0.0, duration: float | None = None, ra
     if not samples.size:
         raise MargoError(f"{name}: holds no samples")
     samples = _pick_channel(samples, channel, name)
-    samples = _cut(samples, found_rate, offset, duration, name)
+    samples = cut(samples, found_rate, offset, duration, name)
     finite = np.isfinite(samples)
     if not finite.all():
         bad = np.flatnonzero(~finite)
@@ -284,7 +284,8 @@ def _pick_channel(samples: np.ndarray, channel: int | None, name: str) -> np.nda
     return np.ascontiguousarray(samples[:, channel or 0])
 
 
-def _cut(samples: np.ndarray, rate: int, offset: float, duration: float | None, name: str) -> np.ndarray:
+def cut(samples: np.ndarray, rate: int, offset: float, duration: float | None, name: str) -> np.ndarray:
+    """The piece of ``samples`` from ``offset`` on, ``duration`` seconds long or to the end."""
     first = round(offset * rate)
     last = len(samples) if duration is None else round((offset + duration) * rate)
     if not 0 <= first < min(last, len(samples)) or last > len(samples) + OVERSHOOT * rate:

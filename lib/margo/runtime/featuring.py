@@ -1,0 +1,137 @@
+"""A data folder to features, a chunk of utterances at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.formats import audio, features
+from margo.formats.datadir import DataDir, Utterance
+from margo.runtime.parallel import map_chunks
+from margo.runtime.speech import MOST_DROPPED
+from margo.signal.cmvn import CmvnStats
+from margo.signal.mfcc import cmvn_stats, finish_features, static_features
+from margo.signal.options import MfccOptions, describe
+
+CHUNK = 50  # utterances
+
+
+@dataclass(frozen=True)
+class Made:
+    """What became of an utterance: features [T, D], or the reason why there are none."""
+
+    name: str
+    features: np.ndarray | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Front:
+    """Everything a worker must know to make features; ``speakers`` holds the sums for ``cmvn = "speaker"``."""
+
+    options: MfccOptions
+    sample_rate: int
+    allow_pipes: bool
+    speakers: dict[str, CmvnStats] | None = None
+
+
+def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where) -> tuple[dict, Iterator[Made]]:
+    """The record of the features of ``data``, and what becomes of each utterance, in their order.
+
+    A folder with ``feats.scp`` keeps the features it came with; else they are made of its audio.
+    """
+    if all(utterance.feats is not None for utterance in data):
+        return features.read_options(data.folder), _given(data)
+    chunks = [data.utterances[first : first + CHUNK] for first in range(0, len(data), CHUNK)]
+    front = Front(options, sample_rate_of(data, options), allow_pipes)
+    if options.cmvn == "speaker":
+        # Sums first, features in a second pass over the audio: nothing as large as the corpus is ever held.
+        front = replace(front, speakers=_add(map_chunks(partial(speaker_stats, front), chunks, where)))
+    made = (each for part in map_chunks(partial(make_features, front), chunks, where) for each in part)
+    return describe(options, front.sample_rate), made
+
+
+def check_losses(dropped: list[Made], data: DataDir) -> None:
+    """Refuse to go on when more than a few utterances were dropped."""
+    if len(dropped) > MOST_DROPPED * len(data):
+        raise MargoError(
+            f"{data.folder}: {len(dropped)} of {len(data)} utterances cannot be used, more than {MOST_DROPPED:.0%}; "
+            f"the first: {dropped[0].name}: {dropped[0].reason}"
+        )
+
+
+def sample_rate_of(data: DataDir, options: MfccOptions) -> int:
+    """The rate that is asked for, else that of the first recording that can be read."""
+    if options.sample_rate:
+        return options.sample_rate
+    reason = "no recordings"
+    for utterance in data:
+        try:
+            source = audio.run_pipe(utterance.audio) if utterance.is_pipe else utterance.audio
+            return audio.audio_info(source, name=utterance.audio).sample_rate
+        except MargoError as error:
+            reason = str(error)
+    raise MargoError(f"{data.folder}: none of {len(data)} recordings can be read; the last: {reason}")
+
+
+def make_features(front: Front, chunk: tuple[Utterance, ...]) -> list[Made]:
+    """Finished features of every utterance of a chunk."""
+    made = []
+    for utterance, statics in _statics(front, chunk):
+        if isinstance(statics, MargoError):
+            made.append(Made(utterance.name, None, str(statics)))
+        else:
+            stats = front.speakers[utterance.speaker] if front.speakers else None
+            made.append(Made(utterance.name, finish_features(statics, front.options, stats)))
+    return made
+
+
+def speaker_stats(front: Front, chunk: tuple[Utterance, ...]) -> dict[str, CmvnStats]:
+    """Sums for normalisation of each speaker of a chunk; utterances that cannot be used are left out."""
+    return _add(
+        {utterance.speaker: cmvn_stats(statics, front.options)}
+        for utterance, statics in _statics(front, chunk)
+        if not isinstance(statics, MargoError)
+    )
+
+
+def _add(parts) -> dict[str, CmvnStats]:
+    """Sums of each speaker, in the order of ``parts``."""
+    sums: dict[str, CmvnStats] = {}
+    for part in parts:
+        for speaker, stats in part.items():
+            sums[speaker] = sums[speaker] + stats if speaker in sums else stats
+    return sums
+
+
+def _statics(front: Front, chunk: tuple[Utterance, ...]):
+    """``(utterance, static features or the error)`` of each; a recording of several segments in a row is read once."""
+    recording, samples, rate = None, None, 0
+    for utterance in chunk:
+        try:
+            if samples is None or utterance.audio != recording:
+                recording, samples = utterance.audio, None
+                samples, rate = audio.read_recording(recording, front.allow_pipes, rate=front.options.sample_rate)
+            if rate != front.sample_rate:
+                raise MargoError(f"{recording}: sample rate is {rate} Hz, the folder's is {front.sample_rate} Hz")
+            yield utterance, static_features(_piece(samples, rate, utterance), rate, front.options)
+        except MargoError as error:
+            yield utterance, error
+
+
+def _piece(samples: np.ndarray, rate: int, utterance: Utterance) -> np.ndarray:
+    if utterance.start is None:
+        return samples
+    duration = None if utterance.end is None else utterance.end - utterance.start
+    return audio.cut(samples, rate, utterance.start, duration, utterance.audio)
+
+
+def _given(data: DataDir) -> Iterator[Made]:
+    places, columns = features.read_scp(data.folder), features.read_options(data.folder)["dimension"]
+    for utterance in data:
+        try:
+            yield Made(utterance.name, features.read_matrix(places[utterance.name], columns=columns))
+        except MargoError as error:
+            yield Made(utterance.name, None, str(error))

@@ -1,0 +1,56 @@
+"""Features of a Kaldi data folder: feats.ark/.scp, how they were made (mfcc.json), and the folder's own tables.
+
+A folder that comes with feats.scp keeps those features. An utterance that cannot be used is dropped and named; more
+than 5 % of them, and the step fails.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from margo.runtime.step import Parallel, main, option
+from margo.signal.options import MfccOptions, plain_options
+
+
+@dataclass(frozen=True)
+class Options(Parallel, MfccOptions):
+    data: Path = option(help="data folder: wav.scp text utt2spk, segments where there are any")
+    out: Path = option(help="folder to write")
+    allow_pipes: bool = option(False, help="run the commands in wav.scp")
+
+
+def run(options: Options, step):
+    from margo.formats import datadir
+    from margo.formats.features import write_ark, write_options
+    from margo.runtime.featuring import check_losses, features_of
+
+    data = datadir.read(step.input(options.data, made_by="data"), allow_pipes=options.allow_pipes)
+    frames, dropped = 0, []
+
+    def kept(made):
+        nonlocal frames
+        for each in step.progress(made, len(data), "make_mfcc"):
+            if each.features is None:
+                dropped.append(each)
+                step.say(f"make_mfcc: {each.name} dropped: {each.reason}")
+            else:
+                frames += len(each.features)
+                yield each.name, each.features
+        check_losses(dropped, data)
+
+    with step.place() as where:
+        record, made = features_of(data, plain_options(options), options.allow_pipes, where)
+        offsets = write_ark(step.output("feats.ark"), step.output("feats.scp"), kept(made))
+    rows = [
+        replace(row, audio=None, recording=None, start=None, end=None, feats=f"feats.ark:{offsets[row.name]}")
+        for row in data
+        if row.name in offsets
+    ]
+    datadir.write(options.out, rows)
+    for table in ("text", "utt2spk", "spk2utt", *(["spk2gender"] if rows[0].gender else [])):
+        step.output(table)
+    write_options(step.output("mfcc.json"), record)
+    step.say(f"make_mfcc: {len(rows)} utterances, {frames} frames of {record['dimension']}, {len(dropped)} dropped")
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
