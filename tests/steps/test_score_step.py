@@ -43,7 +43,7 @@ def decode_folder(exp, system, hypotheses, model_seconds=None):
     if model_seconds is not None:
         record.write(model, "train_ml", [], None, {}, [], model_seconds, {})
     write_transcripts(folder / "hyp", hypotheses)
-    record.write(folder, "decode", [], None, {}, ["hyp"], 1.0, {"options": {"model": str(model)}})
+    record.write(folder.parent, "decode", [], None, {}, ["test/hyp"], 1.0, {"options": {"model": str(model)}})
     return folder
 
 
@@ -67,7 +67,7 @@ def exp(tmp_path):
 
 def test_score_writes_the_folder_of_the_contract(run, exp):
     folder = exp / "decode" / "ml_2" / "test"
-    before = record.read(folder)
+    before = record.read(folder.parent)
     said = run("score.py", "--hyp", folder, "--data", exp / "data" / "test")
     value = json.loads((folder / "score.json").read_text())
     assert (value["system"], value["mixtures"], value["set"], value["seconds"]) == ("ml", 2, "test", 12.5)
@@ -76,7 +76,7 @@ def test_score_writes_the_folder_of_the_contract(run, exp):
     assert {path.name for path in (folder / "score").iterdir()} == {
         "wer", "ci", "per_utt", "per_spk", "ops", "confusion.csv", "step.json", "step.log",
     }  # fmt: skip
-    assert record.read(folder) == before  # the decoding's own record stays
+    assert record.read(folder.parent) == before  # the decoding's own record stays
     assert record.read(folder / "score")["outputs"].keys() == {
         "wer", "ci", "per_utt", "per_spk", "ops", "confusion.csv", "../score.json",
     }  # fmt: skip
