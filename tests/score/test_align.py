@@ -100,6 +100,13 @@ def test_cost_equals_kaldialign_and_errors_are_at_least_the_edit_distance():
         assert alignments.errors[n] >= kaldialign.edit_distance(reference, hypothesis)["total"]
 
 
+def test_costs_decide_totals():
+    """Four errors at unit costs, five at sclite's: the cheaper alignment need not be the one with fewer errors."""
+    reference, hypothesis = list("bccdf"), list("dafd")
+    assert kaldialign.edit_distance(reference, hypothesis)["total"] == 4
+    assert list(align([reference], [hypothesis]).errors) == [5]
+
+
 def test_swapping_the_sides_swaps_insertions_and_deletions_in_total_cost():
     generator = np.random.default_rng(4)
     one, other = random_strings(generator, 400), random_strings(generator, 400)

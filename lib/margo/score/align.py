@@ -6,7 +6,7 @@ Of several with that cost, the one found by walking back from the ends of both s
 match or substitution over an insertion, and an insertion over a deletion.
 
 The rule matters for totals: three substitutions cost as much as two insertions and two deletions. kaldialign's
-``sclite_mode`` has the same costs but takes the latter, and unit costs count five errors where sclite counts six;
+``sclite_mode`` has the same costs but takes the latter, and unit costs may count four errors where sclite counts five;
 neither reproduces sclite's totals, so that kaldialign serves the tests as a second opinion on the cost alone.
 """
 
