@@ -31,3 +31,46 @@ class MlOptions:
             raise ValueError(f"--iterations is {self.iterations}, expected at least 1")
         if self.tie_variances not in TYING:
             raise ValueError(f"--tie-variances is {self.tie_variances}, expected one of {', '.join(TYING)}")
+
+
+PARAMETERS = ("means", "variances", "weights", "transitions")
+
+
+def _require(options, rules: dict) -> None:
+    """``rules``: option -> (what it must be, test); all that are broken are named at once."""
+    broken = [
+        f"--{name.replace('_', '-')} is {getattr(options, name)}, expected {what}"
+        for name, (what, test) in rules.items()
+        if not test(getattr(options, name))
+    ]
+    if broken:
+        raise ValueError("; ".join(broken))
+
+
+POSITIVE = ("a positive number", lambda value: value > 0)
+NOT_NEGATIVE = ("at least 0", lambda value: value >= 0)
+ONE_OR_MORE = ("at least 1", lambda value: value >= 1)
+
+
+@dataclass(frozen=True)
+class MceOptions:
+    """Minimum classification error."""
+
+    competitors: int = knob(5, "strings (or other words) that each utterance is set against")
+    slope: float = knob(1.0, "of the loss, over the standard deviation of the measure on train")
+    offset: float = knob(0.0, "added inside the loss's sigmoid")
+    eta: float = knob(10.0, "how nearly the best competitor stands for all of them")
+    parameters: tuple[str, ...] = knob(("means",), "kinds of parameters to train", PARAMETERS)
+    first_step: float = knob(0.01, "first step of Rprop, in standard deviations (means) or nats")
+    most_step: float = knob(0.05, "largest step of Rprop")
+    variance_step: float = knob(0.2, "steps of log standard deviations, as a part of those of means")
+    iterations: int = knob(25, "iterations")
+    refresh: int = knob(5, "iterations between searches for competitors and their paths")
+    check: int = knob(5, "iterations between trials on the development data")
+
+    def __post_init__(self):
+        _require(self, {
+            "competitors": ONE_OR_MORE, "slope": POSITIVE, "eta": POSITIVE, "first_step": POSITIVE,
+            "most_step": POSITIVE, "variance_step": POSITIVE, "iterations": ONE_OR_MORE, "refresh": ONE_OR_MORE,
+            "check": ONE_OR_MORE, "parameters": ("one or more kinds", len),
+        })  # fmt: skip
