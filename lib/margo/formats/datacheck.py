@@ -63,39 +63,19 @@ def _finite_audio(path: str) -> bool:
 
 def check_feats(data, faults) -> None:
     """Add the faults of every feature matrix: readable, with frames, finite, of one dimension."""
-    from kaldiio import load_mat
+    from margo.formats.features import read_matrix
 
     dimensions: dict[str, int] = {}
     for utterance in data:
-        if utterance.feats is None or "|" in utterance.feats:
-            continue
-        if not Path(utterance.feats.rpartition(":")[0] or utterance.feats).is_file():
-            continue
-        if _is_pickle(utterance.feats):
-            faults.add("pickled features", f"{utterance.name}: {utterance.feats} is never loaded")
+        ark, _, offset = (utterance.feats or "").rpartition(":")
+        if not offset.isdigit() or not Path(ark).is_file():
             continue
         try:
-            matrix = np.asarray(load_mat(utterance.feats))
-        except Exception as error:  # kaldiio raises whatever its parser meets
-            faults.add("unreadable features", f"{utterance.name}: {utterance.feats} ({type(error).__name__}: {error})")
-            continue
-        if matrix.ndim != 2 or matrix.size == 0:
-            faults.add("features without frames", f"{utterance.name}: shape {matrix.shape}")
-            continue
-        dimensions[utterance.name] = matrix.shape[1]
-        if not np.isfinite(matrix).all():
-            frame = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
-            faults.add("NaN or infinite features", f"{utterance.name}: first at frame {frame}")
-    expected = Counter(dimensions.values()).most_common(1)
-    for name, dimension in dimensions.items():
-        if dimension != expected[0][0]:
-            faults.add("mixed feature dimensions", f"{name}: {dimension} (most have {expected[0][0]})")
-
-
-def _is_pickle(feats: str) -> bool:
-    """Whether the entry at ``path:offset`` is of the kinds kaldiio would unpickle, or may."""
-    path, colon, offset = feats.rpartition(":")
-    offset = offset.split("[")[0]
-    with open(path if colon and offset.isdigit() else feats, "rb") as file:
-        file.seek(int(offset) if colon and offset.isdigit() else 0)
-        return file.read(3) in (b"PKL", b"NPY")
+            dimensions[utterance.name] = read_matrix((ark, int(offset))).shape[1]
+        except MargoError as error:
+            faults.add("bad features", f"{utterance.name}: {error}".replace("\n ", ""))
+    if dimensions:
+        expected = Counter(dimensions.values()).most_common(1)[0][0]
+        for name, dimension in dimensions.items():
+            if dimension != expected:
+                faults.add("mixed feature dimensions", f"{name}: {dimension} (most have {expected})")

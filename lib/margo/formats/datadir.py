@@ -20,13 +20,15 @@ utterance missing in a file  fault, in whichever file it lacks; ``spk2utt`` must
 segments                     times must satisfy 0 <= start < end, the recording must be in ``wav.scp``; an end of -1
                              is the recording's end; an end up to 0.5 s past the recording is cut, more is a fault
 pipe in ``wav.scp``          fault unless ``allow_pipes``, never run by this module; a pipe in ``feats.scp``: fault
-relative path                taken from the current directory where it exists there (as Kaldi), else from the folder
+relative path                taken from the current directory where it exists there (as Kaldi), else from the folder;
+                             an archive in ``feats.scp`` from the folder first (there margo writes it), then from here
 absent audio or archive      fault, the first place looked at is named
 unreadable audio             fault with the decoder's words
 zero-length audio            fault (also a feature matrix without frames)
 wrong sample rate            fault if a rate is demanded and the file has another; if none is demanded, files of
                              different rates in one folder are a fault
 NaN or infinite values       fault, in floating-point audio and in features
+pickled features             fault, never loaded
 feature dimensions           fault if they differ within the folder
 ===========================  ===================================================================================
 """
@@ -382,13 +384,15 @@ def _audio_of(name: str, value: str, folder: Path, allow_pipes: bool, faults: _F
 
 
 def _feats_of(name: str, value: str, folder: Path, faults: _Faults) -> str:
+    ark, colon, offset = value.rpartition(":")
     if "|" in value:
         faults.add("pipe in feats.scp", f"{name}: {value!r}")
-        return value
-    path, colon, offset = value.rpartition(":")
-    if not colon or not offset.split("[")[0].isdigit():
-        path, colon, offset = value, "", ""
-    path = resolve(path, folder)
-    if not Path(path).is_file():
-        faults.add("feature archive missing", f"{name}: {value}")
-    return path + colon + offset
+    elif not colon or not offset.isdigit():
+        faults.add("bad feats.scp", f"{name}: {value!r} (expected archive:offset)")
+    else:
+        inside = folder / ark
+        if inside.is_file():
+            return f"{inside}:{offset}"
+        if not Path(ark).is_file():
+            faults.add("feature archive missing", f"{name}: {value}")
+    return value
