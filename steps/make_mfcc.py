@@ -10,6 +10,8 @@ from pathlib import Path
 from margo.runtime.step import Parallel, main, option
 from margo.signal.options import MfccOptions, plain_options
 
+TOLD = 10  # dropped utterances named on the screen; step.log names them all
+
 
 @dataclass(frozen=True)
 class Options(Parallel, MfccOptions):
@@ -31,7 +33,8 @@ def run(options: Options, step):
         for each in step.progress(made, len(data), "make_mfcc"):
             if each.features is None:
                 dropped.append(each)
-                step.say(f"make_mfcc: {each.name} dropped: {each.reason}")
+                tell = step.say if len(dropped) <= TOLD else step.log
+                tell(f"make_mfcc: {each.name} dropped: {each.reason}")
             else:
                 frames += len(each.features)
                 yield each.name, each.features

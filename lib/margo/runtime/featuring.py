@@ -12,7 +12,7 @@ from margo.formats.datadir import DataDir, Utterance
 from margo.runtime.parallel import map_chunks
 from margo.runtime.speech import MOST_DROPPED
 from margo.signal.cmvn import CmvnStats
-from margo.signal.mfcc import cmvn_stats, finish_features, static_features
+from margo.signal.mfcc import check_options, cmvn_stats, finish_features, static_features
 from margo.signal.options import MfccOptions, describe
 
 CHUNK = 50  # utterances
@@ -46,6 +46,7 @@ def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where) -
         return features.read_options(data.folder), _given(data)
     chunks = [data.utterances[first : first + CHUNK] for first in range(0, len(data), CHUNK)]
     front = Front(options, sample_rate_of(data, options), allow_pipes)
+    check_options(options, front.sample_rate)
     if options.cmvn == "speaker":
         # Sums first, features in a second pass over the audio: nothing as large as the corpus is ever held.
         front = replace(front, speakers=_add(map_chunks(partial(speaker_stats, front), chunks, where)))
@@ -116,9 +117,14 @@ def _statics(front: Front, chunk: tuple[Utterance, ...]):
                 samples, rate = audio.read_recording(recording, front.allow_pipes, rate=front.options.sample_rate)
             if rate != front.sample_rate:
                 raise MargoError(f"{recording}: sample rate is {rate} Hz, the folder's is {front.sample_rate} Hz")
-            yield utterance, static_features(_piece(samples, rate, utterance), rate, front.options)
+            piece = _piece(samples, rate, utterance)
         except MargoError as error:
             yield utterance, error
+            continue
+        try:
+            yield utterance, static_features(piece, rate, front.options)
+        except MargoError as error:  # of samples, which do not know where they came from
+            yield utterance, MargoError(f"{recording}: {error}")
 
 
 def _piece(samples: np.ndarray, rate: int, utterance: Utterance) -> np.ndarray:

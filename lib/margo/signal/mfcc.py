@@ -111,6 +111,11 @@ def _plan(options: MfccOptions, rate: int) -> _Plan:
     return _Plan(window, shift, fft_size, taper.astype(precision), filters, dct)
 
 
+def check_options(options: MfccOptions, rate: int) -> None:
+    """Refuse options that cannot work at ``rate`` Hz, before any signal is met."""
+    _plan(options, rate)
+
+
 def _check_samples(samples: np.ndarray, window: int, rate: int, precision) -> np.ndarray:
     x = np.ascontiguousarray(samples, dtype=precision)
     if x.ndim != 1:
