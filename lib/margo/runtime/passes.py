@@ -45,7 +45,7 @@ def decode(hmms: HmmSet, beam: float, chunk) -> list[tuple]:
     graph = recognition_graph(hmms)
     compiled = scorer(hmms.pool, graph.states)
     found = []
-    for name, x, _ in load(chunk):
+    for name, x, _ in load(chunk, hmms):
         path = viterbi(graph, log_likelihoods(compiled, x), beam)
         found.append((name, path and path.word_names, path.score if path else -np.inf, len(x)))
     return found
@@ -64,7 +64,7 @@ def nbest_lists(hmms: HmmSet, n: int, chunk) -> list[dict]:
     compiled = scorer(hmms.pool, graph.states)
     everything = {state: column for column, state in enumerate(graph.states.tolist())}
     rows = []
-    for name, x, words in load(chunk):
+    for name, x, words in load(chunk, hmms):
         scores = log_likelihoods(compiled, x)
         hypotheses = [{"words": list(h.names), "score": round(h.score, 6)} for h in nbest(graph, scores, n)]
         rows.append({"utt": name, "ref": list(words), "ref_score": reference_score(hmms, words, scores, everything),
@@ -94,7 +94,7 @@ def alignments(hmms: HmmSet, confidence_scale: float, chunk) -> tuple[list[Align
     compiled = scorer(hmms.pool, graph.states)
     columns = {state: column for column, state in enumerate(graph.states.tolist())}
     done, dropped = [], []
-    for name, x, words in load(chunk):
+    for name, x, words in load(chunk, hmms):
         try:
             forced = align_graph(hmms, words)
             scores = log_likelihoods(compiled, x)

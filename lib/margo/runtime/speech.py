@@ -7,6 +7,8 @@ places in an archive); its features are read where it is worked on.
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from margo.errors import MargoError
 from margo.formats import datadir, features
 from margo.runtime.parallel import map_chunks
@@ -62,9 +64,15 @@ def read(folder) -> Speech:
     return Speech(folder, features.read_options(folder), items)
 
 
-def load(chunk) -> list[tuple]:
-    """``(name, x[T, D] float32, words)`` of every item of a chunk."""
-    return [(item.name, features.read_matrix(item.place), item.words) for item in chunk]
+def load(chunk, hmms=None) -> list[tuple]:
+    """``(name, x[T, D] float32, words)`` of every item of a chunk.
+
+    For a model that large-margin training augmented by a dimension ([LJ07] (59)), frames are zero there.
+    """
+    utterances = [(item.name, features.read_matrix(item.place), item.words) for item in chunk]
+    if hmms is None or not hmms.meta.get("augmented"):
+        return utterances
+    return [(name, np.pad(x, ((0, 0), (0, 1))), words) for name, x, words in utterances]
 
 
 def total(function, speech: Speech, where):

@@ -1,0 +1,34 @@
+"""A model moved to the solution of the large-margin program."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from margo.estimate.lme.update import augmented_means, projected_means
+from margo.model.hmm import HmmSet
+
+TIGHT = 1e-9  # widths v_k up to this, in units of the ball's r^2 / K, are the solver's rounding
+
+
+def move(hmms: HmmSet, shift: np.ndarray, augmentation: np.ndarray, radius: float) -> HmmSet:
+    """``hmms`` with normalised means moved by ``shift`` [K, D] and widened by ``augmentation`` [K].
+
+    Where the relaxation is tight this only moves means. Where not, models gain a dimension of variance 1 in which
+    frames are zero and mean k is sqrt(v_k), [LJ07] (59)-(61); ``meta["augmented"]`` tells those who load frames. A
+    model that has the dimension already keeps one: only the square of its mean matters, so squares add up.
+    """
+    pool = hmms.pool
+    deviations = np.sqrt(pool.variances)
+    if augmentation.max(initial=0.0) <= TIGHT * radius:
+        return hmms.with_pool(replace(pool, means=projected_means(pool.means, deviations, shift)))
+    means = augmented_means(pool.means, deviations, shift, augmentation)
+    if hmms.meta.get("augmented"):
+        extra = np.hypot(means[:, -2], means[:, -1])
+        return hmms.with_pool(replace(pool, means=np.column_stack([means[:, :-2], extra])))
+    floor = hmms.variance_floor
+    return replace(
+        hmms,
+        pool=replace(pool, means=means, variances=np.column_stack([pool.variances, np.ones(len(means))])),
+        variance_floor=None if floor is None else np.append(floor, 0.0),
+        meta={**hmms.meta, "augmented": True},
+    )

@@ -1,0 +1,172 @@
+"""Large-margin training, an epoch at a time: search, pairs, program, step, and a look at what the step really did.
+
+The program assumes that the Viterbi paths stay what they were. So after each step the training data are searched again,
+and a step that did not raise the true value of what the program maximises is taken back and tried in a smaller ball.
+"""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from margo.estimate.lme import solve
+from margo.estimate.lme.ascent import ascend
+from margo.estimate.lme.model import move
+from margo.estimate.lme.tokens import Pairs, choose_tokens, make_pairs, make_problem, value_of
+from margo.estimate.paths import find_paths, searcher
+from margo.formats.models import pack, unpack
+from margo.model.hmm import HmmSet
+from margo.runtime import speech
+from margo.runtime.passes import count_errors
+
+TRIES = 5  # balls, each half the last, before an epoch gives up
+START_RADIUS = 0.04  # r^2 / K that auto begins with
+
+
+def measure_chunk(hmms: HmmSet, competitors: int, per_frame: bool, chunk) -> Pairs:
+    """Pairs of a chunk on paths found with ``hmms`` itself."""
+    utterances = speech.load(chunk, hmms)
+    paths = find_paths(searcher(hmms), utterances, competitors)
+    return make_pairs(hmms, paths.frames(utterances), paths, per_frame)
+
+
+@dataclass(frozen=True, eq=False)
+class LmeState:
+    """The current model and ball (r^2 / K), and the best model so far with its number of errors (dev, else train)."""
+
+    hmms: HmmSet
+    radius: float
+    best: HmmSet
+    best_errors: int
+
+
+class LmeTraining:
+    """Start, advance, save and load of the epoch loop."""
+
+    def __init__(self, options, hmms: HmmSet, data: speech.Speech, dev: speech.Speech | None, where, step):
+        self.options, self.hmms, self.data, self.dev = options, hmms, data, dev
+        self.where, self.step = where, step
+        self.told: set = set()
+        self.last: tuple[HmmSet, Pairs] | None = None  # of the last search, to be used again by the next epoch
+
+    def start(self) -> LmeState:
+        radius = START_RADIUS if self.options.radius == "auto" else float(self.options.radius)
+        return LmeState(self.hmms, radius, self.hmms, self.errors(self.hmms, self.measure(self.hmms)))
+
+    def measure(self, hmms: HmmSet) -> Pairs:
+        if self.last is None or self.last[0] is not hmms:
+            function = partial(measure_chunk, hmms, self.options.competitors, self.options.per_frame)
+            pairs = speech.total(function, self.data, self.where)
+            speech.check_dropped(pairs.dropped, self.data, self.step, self.told)
+            self.last = (hmms, pairs)
+        return self.last[1]
+
+    def errors(self, hmms: HmmSet, pairs: Pairs) -> int:
+        """What the best model is picked by: word and string errors on dev; without dev, misrecognised tokens."""
+        if self.dev is None:
+            return int((pairs.token_margins < 0).sum())
+        words, _, strings, _ = speech.total(partial(count_errors, hmms), self.dev, self.where).tolist()
+        return words + strings
+
+    def advance(self, epoch: int, state: LmeState):
+        options, hmms = self.options, state.hmms
+        nu = None if options.hard else options.nu
+        clock = Clock()
+        pairs = self.measure(hmms)
+        clock.lap("decode")
+        number = None if options.tokens == "all" else int(options.tokens)
+        chosen = choose_tokens(pairs.token_margins, number, options.threshold or None, options.hard)
+        support = pairs.select(chosen)
+        before = value_of(support.margins, nu)
+        clock.lap("build")
+        radius, accepted = state.radius, False
+        for _ in range(TRIES):
+            problem = make_problem(support, hmms.pool.n_gaussians, radius * hmms.pool.n_gaussians, nu)
+            clock.lap("build")
+            shift, widths, facts = self.solve(problem)
+            clock.lap("solve")
+            candidate = move(hmms, shift, widths, radius)
+            after = self.measure(candidate)
+            clock.lap("decode")
+            reached = value_of(after.select(chosen).margins, nu)
+            accepted = reached > before
+            if accepted:
+                break
+            radius /= 2
+        if not accepted:  # no ball small enough: this is as far as the criterion goes
+            candidate, after, reached = hmms, pairs, before
+            self.last = (hmms, pairs)
+        errors = self.errors(candidate, after)
+        clock.lap("decode")
+        report = {
+            "objective": reached,
+            "frames": int(pairs.frames.sum()),
+            "tokens": int(chosen.sum()),
+            "pairs": len(support.margins),
+            "before": before,
+            "predicted": facts["objective"],
+            "margin_min": float(after.token_margins[chosen].min()),
+            "margin_mean": float(after.token_margins.mean()),
+            "rho": facts["rho"],
+            "gap": facts["gap"],
+            "widest": float(widths.max(initial=0.0)),
+            "solver": facts["solver"],
+            "radius": radius,
+            "train_errors": int((after.token_margins < 0).sum()),
+            "dev_errors": errors if self.dev else None,
+            **clock.report(),
+        }
+        if facts["notes"] and epoch == 1:
+            self.step.say(f"{self.step.name}: {'; '.join(facts['notes'])}")
+        gained = (reached - before) / max(facts["objective"] - before, 1e-12)
+        radius = next_radius(radius, gained) if options.radius == "auto" else radius
+        better = errors < state.best_errors
+        state = LmeState(candidate, radius, candidate if better else state.best, min(errors, state.best_errors))
+        return state, report, not accepted or epoch == options.epochs
+
+    def solve(self, problem):
+        """``(shift, widths, facts)`` of the epoch's program by the method asked for."""
+        if self.options.method == "gd":
+            shift, values = ascend(problem)
+            facts = {"objective": values[-1], "rho": None, "gap": None, "solver": "gd", "notes": ()}
+            return shift, np.zeros(len(shift)), facts
+        found = solve(problem, self.options.method, self.options.tolerance)
+        facts = {"objective": found.objective, "rho": found.rho, "gap": found.gap,
+                 "solver": f"{found.method} {found.solver}", "notes": found.notes}  # fmt: skip
+        return found.shift, found.augmentation, facts
+
+    def save(self, state: LmeState):
+        meta, arrays = {"radius": state.radius, "best_errors": state.best_errors}, {}
+        for name, hmms in (("current", state.hmms), ("best", state.best)):
+            meta[name], packed = pack(hmms)
+            arrays.update({f"{name}.{key}": array for key, array in packed.items()})
+        return meta, arrays
+
+    def load(self, meta: dict, arrays: dict) -> LmeState:
+        models = [
+            unpack(meta[name], {key.removeprefix(name + "."): array for key, array in arrays.items()
+                                if key.startswith(name + ".")})
+            for name in ("current", "best")
+        ]  # fmt: skip
+        return LmeState(models[0], meta["radius"], models[1], meta["best_errors"])
+
+
+def next_radius(radius: float, gained: float) -> float:
+    """A larger ball where the step gave most of what was predicted, a smaller one where it gave little."""
+    return radius * (1.5 if gained > 0.8 else 0.6 if gained < 0.4 else 1.0)
+
+
+class Clock:
+    """Wall seconds of the parts of an epoch."""
+
+    def __init__(self):
+        self.seconds, self.mark = {"decode": 0.0, "build": 0.0, "solve": 0.0}, time.perf_counter()
+
+    def lap(self, part: str) -> None:
+        now = time.perf_counter()
+        self.seconds[part] += now - self.mark
+        self.mark = now
+
+    def report(self) -> dict:
+        return {f"{part}_seconds": round(value, 3) for part, value in self.seconds.items()}
