@@ -1,0 +1,170 @@
+"""Pairs of the large-margin program against margins computed frame by frame, and the choice of tokens."""
+
+import numpy as np
+import pytest
+
+from margo.errors import MargoError
+from margo.estimate.lme import Problem, margins
+from margo.estimate.lme.ascent import ascend, soft_minimum
+from margo.estimate.lme.model import move
+from margo.estimate.lme.tokens import choose_tokens, make_pairs, make_problem, value_of
+from margo.estimate.paths import find_paths, searcher
+from margo.model.grammar import grammar
+from margo.model.hmm import flat_start, whole_words
+from margo.model.likelihood import best_gaussians, log_likelihoods, path_components, scorer
+from margo.model.pool import GaussianPool
+
+D, WORDS = 3, ("a", "b", "c")
+
+
+def model(generator, kind, mixtures=2):
+    """Three words of two states and a silence, all Gaussians different in mean and variance."""
+    hmms = flat_start(whole_words(WORDS), 2, np.zeros(D), np.ones(D), silence="sil", silence_states=1,
+                      meta={"grammar": grammar(kind)})  # fmt: skip
+    states = hmms.pool.n_states
+    number = states * mixtures
+    weights = generator.dirichlet(np.full(mixtures, 3.0), states).ravel()
+    pool = GaussianPool(
+        generator.normal(0, 1.5, (number, D)), generator.uniform(0.5, 2, (number, D)), np.log(weights),
+        np.arange(states + 1) * mixtures,
+    )  # fmt: skip
+    return hmms.with_pool(pool)
+
+
+def data(generator, kind, number=4):
+    for n in range(number):
+        words = tuple(generator.choice(WORDS, 1 if kind == "isolated" else generator.integers(1, 3)))
+        yield f"u{n}", generator.normal(0, 1.5, (generator.integers(8, 14), D)).astype(np.float32), words
+
+
+def path_score(pool, x, states, constant, gaussians=None):
+    """Score of a path in which each frame counts with one Gaussian: the best, or a given one."""
+    logs = path_components(pool, x, states)
+    if gaussians is None:
+        return constant + logs.max(axis=1).sum()
+    return constant + logs[np.arange(len(x)), gaussians - pool.offsets[states]].sum()
+
+
+@pytest.mark.parametrize("kind", ["isolated", "loop"])
+def test_pairs_are_the_margins_of_the_paths_before_and_after_any_shift(kind):
+    generator = np.random.default_rng(3)
+    hmms = model(generator, kind)
+    utterances = list(data(generator, kind))
+    paths = find_paths(searcher(hmms, np.float64), utterances, 2)
+    x = paths.frames(utterances)
+    pairs = make_pairs(hmms, x, paths)
+    problem = make_problem(pairs, hmms.pool.n_gaussians, 1.0, None)
+    shift = 0.3 * generator.normal(size=hmms.pool.means.shape)
+    moved = move(hmms, shift, np.zeros(len(shift)), 1.0)
+    after = margins(problem, shift, np.zeros(len(shift)))
+    pair = 0
+    for i, name in enumerate(paths.names):
+        frames = dict((n, f) for n, f, _ in utterances)[name]
+        scores, later = [], []
+        for path in range(paths.first[i], paths.first[i + 1]):
+            states = paths.states[paths.start[path] : paths.start[path + 1]]
+            gaussians = best_gaussians(hmms.pool, frames, states)
+            scores.append(path_score(hmms.pool, frames, states, paths.constants[path]))
+            later.append(path_score(moved.pool, frames, states, paths.constants[path], gaussians))
+        for competitor in range(1, len(scores)):
+            assert pairs.margins[pair] == pytest.approx(scores[0] - scores[competitor], abs=1e-9)
+            assert after[pair] == pytest.approx(later[0] - later[competitor], abs=1e-4)  # entries are float32
+            assert pairs.token[pair] == i
+            pair += 1
+    assert pair == len(pairs.margins) > 0
+    totals = np.bincount(problem.pair, problem.counts, len(pairs.margins))
+    assert np.abs(totals).max() == 0, "both paths of a pair have the same number of frames"
+
+
+def test_dividing_by_frames_divides_everything():
+    generator = np.random.default_rng(4)
+    hmms = model(generator, "loop")
+    utterances = list(data(generator, "loop"))
+    paths = find_paths(searcher(hmms), utterances, 2)
+    x = paths.frames(utterances)
+    plain, divided = make_pairs(hmms, x, paths), make_pairs(hmms, x, paths, per_frame=True)
+    shift = 0.2 * generator.normal(size=hmms.pool.means.shape)
+    values = [margins(make_problem(p, hmms.pool.n_gaussians, 1.0, None), shift, np.zeros(len(shift)))
+              for p in (plain, divided)]  # fmt: skip
+    assert values[0] / plain.frames[plain.token] == pytest.approx(values[1], rel=1e-5)
+
+
+def test_chunks_of_pairs_add_up_to_the_whole():
+    generator = np.random.default_rng(5)
+    hmms = model(generator, "isolated")
+    utterances = list(data(generator, "isolated", 6))
+    search = searcher(hmms)
+
+    def pairs(some):
+        paths = find_paths(search, some, 2)
+        return make_pairs(hmms, paths.frames(some), paths)
+
+    whole, parts = pairs(utterances), pairs(utterances[:2]) + pairs(utterances[2:])
+    for name in ("margins", "token", "frames", "entry_start", "gaussian", "counts", "gradients"):
+        assert np.array_equal(getattr(whole, name), getattr(parts, name)), name
+    some = whole.select(whole.token_margins >= np.median(whole.token_margins))
+    assert 0 < len(some.margins) < len(whole.margins)
+    assert some.entry_start[-1] == len(some.gaussian) == len(some.counts) == len(some.gradients)
+
+
+def test_tokens_are_chosen_by_number_threshold_and_sign():
+    values = np.array([3.0, -1.0, 0.5, 2.0, np.inf, 1.0])
+    assert choose_tokens(values, None, None, False).tolist() == [True, True, True, True, False, True]
+    assert choose_tokens(values, 2, None, True).tolist() == [False, False, True, False, False, True]
+    assert choose_tokens(values, 2, None, False).tolist() == [False, True, True, False, False, False]
+    assert choose_tokens(values, None, 1.0, True).tolist() == [False, False, True, False, False, True]
+    with pytest.raises(MargoError, match="--init.*--hard"):
+        choose_tokens(np.array([-1.0, -2.0]), None, None, True)
+
+
+def test_the_value_is_what_the_program_maximises():
+    generator = np.random.default_rng(6)
+    values = generator.normal(size=37)
+    assert value_of(values, None) == values.min()
+    for nu in (0.05, 0.31, 1.0):
+        slack = 1 / (nu * len(values))
+        levels = np.linspace(values.min() - 1, values.max() + 1, 20001)
+        brute = max(level - slack * np.maximum(0, level - values).sum() for level in np.append(levels, values))
+        assert value_of(values, nu) == pytest.approx(brute, abs=1e-9)
+
+
+def instance(generator, pairs=12, gaussians=5):
+    touched = [generator.choice(gaussians, 3, replace=False) for _ in range(pairs)]
+    counts = np.array([[2.0, -1.0, -1.0]] * pairs).ravel()
+    return Problem(generator.normal(size=pairs), np.repeat(np.arange(pairs), 3), np.concatenate(touched), counts,
+                   generator.normal(size=(3 * pairs, 4)), gaussians, 0.7)  # fmt: skip
+
+
+def test_ascent_has_the_right_gradient_never_falls_and_stays_in_the_ball():
+    problem = instance(np.random.default_rng(7))
+    generator = np.random.default_rng(8)
+    shift, direction = 0.1 * generator.normal(size=(2, 5, 4))
+    _, gradient = soft_minimum(problem, shift, 1.3)
+    step = 1e-6
+    difference = soft_minimum(problem, shift + step * direction, 1.3)[0]
+    difference -= soft_minimum(problem, shift - step * direction, 1.3)[0]
+    assert difference / (2 * step) == pytest.approx((gradient * direction).sum(), rel=1e-6)
+    final, values = ascend(problem)
+    assert (np.diff(values) > 0).all() and len(values) > 3
+    assert (final**2).sum() <= problem.radius2 * (1 + 1e-12)
+
+
+def test_an_augmented_model_scores_as_the_widened_margins_say():
+    generator = np.random.default_rng(9)
+    hmms = model(generator, "isolated")
+    widths = generator.uniform(0, 1, hmms.pool.n_gaussians)
+    shift = 0.1 * generator.normal(size=hmms.pool.means.shape)
+    once = move(hmms, shift, widths, 1.0)
+    assert once.meta["augmented"] and once.pool.dimension == D + 1
+    x = generator.normal(size=(7, D))
+    padded = np.pad(x, ((0, 0), (0, 1)))
+    states = generator.integers(0, hmms.pool.n_states, 7)
+    plain = move(hmms, shift, np.zeros_like(widths), 1.0)
+    lost = path_components(plain.pool, x, states) - path_components(once.pool, padded, states)
+    gaussians = hmms.pool.offsets[states][:, None] + np.arange(2)
+    assert lost == pytest.approx(0.5 * widths[gaussians] + 0.5 * np.log(2 * np.pi))
+    twice = move(once, np.zeros((len(widths), D + 1)), widths, 1.0)
+    assert twice.pool.dimension == D + 1
+    assert twice.pool.means[:, -1] ** 2 == pytest.approx(2 * widths)
+    scores = log_likelihoods(scorer(twice.pool, dtype=np.float64), padded)
+    assert np.isfinite(scores).all()
