@@ -91,7 +91,7 @@ class _Plan:
     shift: int
     fft_size: int
     taper: np.ndarray  # [window]
-    filters: np.ndarray  # [fft_size / 2 + 1, channels]
+    filters: tuple[tuple[slice, slice, np.ndarray], ...]  # bins, channels, weights [bins, channels]
     dct: np.ndarray | None  # [channels, 1 + cepstra]
 
 
@@ -107,8 +107,20 @@ def _plan(options: MfccOptions, rate: int) -> _Plan:
         taper = np.hanning(window) ** 0.85
     precision = PRECISION[options.variant]
     dct = dct_matrix(options).astype(precision) if options.kind == "mfcc" else None
-    filters = mel_filters(options, rate, fft_size).astype(precision)
+    filters = _blocks(mel_filters(options, rate, fft_size).astype(precision))
     return _Plan(window, shift, fft_size, taper.astype(precision), filters, dct)
+
+
+def _blocks(filters: np.ndarray) -> tuple[tuple[slice, slice, np.ndarray], ...]:
+    """The filter bank as two products without most of its zeros: low channels see few bins, high ones no low bins."""
+    middle = round(0.6 * filters.shape[1])
+    blocks = []
+    for channels in (slice(0, middle), slice(middle, filters.shape[1])):
+        used = np.flatnonzero(filters[:, channels].any(axis=1))
+        if len(used):
+            bins = slice(used[0], used[-1] + 1)
+            blocks.append((bins, channels, np.ascontiguousarray(filters[bins, channels])))
+    return tuple(blocks)
 
 
 def check_options(options: MfccOptions, rate: int) -> None:
@@ -176,7 +188,8 @@ def _spectral(x: np.ndarray, plan: _Plan, options: MfccOptions) -> tuple[np.ndar
         np.abs(rfft(padded[:n], axis=1), out=magnitudes[:n])
         if options.use_power:
             np.square(magnitudes[:n], out=magnitudes[:n])
-        np.matmul(magnitudes[:n], plan.filters, out=channels[rows])
+        for bins, part, weights in plan.filters:
+            np.matmul(magnitudes[:n, bins], weights, out=channels[rows, part])
     return channels, energies
 
 
