@@ -114,16 +114,17 @@ def bigram_graph(hmms: HmmSet, log_bigram: np.ndarray, scale: float = 1.0, inser
 
 
 class _Builder:
-    """Collects nodes and arcs; null nodes are negative numbers until :meth:`finish` gives all nodes their order."""
+    """Collects copies of units and the arcs between them; :meth:`finish` makes arrays of all at once.
+
+    Null nodes are negative numbers until then.
+    """
 
     def __init__(self, hmms: HmmSet):
         self.hmms = hmms
-        self.states: list[np.ndarray] = []
-        self.node_words: list[np.ndarray] = []
+        self.copies: list[tuple] = []  # unit, word, first emitting node, entry, exit
+        self.arcs: list[tuple] = []  # source, destination, log_prob, word, unit
         self.emitting = 0
         self.nulls = 0
-        self.columns: list[np.ndarray] = []  # each [6, n]: source, destination, log_prob, transition, word, unit
-        self.pending: list[tuple] = []
         self.start = self.null()
 
     def null(self) -> int:
@@ -131,25 +132,14 @@ class _Builder:
         return -self.nulls
 
     def arc(self, source: int, destination: int, log_prob: float = 0.0, word: int = -1, unit: int = -1) -> None:
-        self.pending.append((source, destination, log_prob, -1, word, unit))  # no transition parameter
+        self.arcs.append((source, destination, log_prob, word, unit))
 
     def unit(self, unit_index: int, word: int) -> tuple[int, int]:
         """A copy of a unit for ``word`` (-1: none); returns its entry and exit."""
-        unit = self.hmms.units[unit_index]
-        self._flush()
-        nodes = np.empty(unit.n_states + 2)
-        nodes[0], nodes[-1] = self.null(), self.null()
-        nodes[1:-1] = np.arange(self.emitting, self.emitting + unit.n_states)
-        sources, destinations = np.nonzero(unit.log_transitions > -np.inf)
-        arcs = np.full((6, len(sources)), -1.0)
-        arcs[0], arcs[1] = nodes[sources], nodes[destinations]
-        arcs[2] = unit.log_transitions[sources, destinations]
-        arcs[3] = self.hmms.transition_offsets[unit_index] + sources * (unit.n_states + 2) + destinations
-        self.columns.append(arcs)
-        self.states.append(unit.states)
-        self.node_words.append(np.full(unit.n_states, word))
-        self.emitting += unit.n_states
-        return int(nodes[0]), int(nodes[-1])
+        entry, exit_ = self.null(), self.null()
+        self.copies.append((unit_index, word, self.emitting, entry, exit_))
+        self.emitting += self.hmms.units[unit_index].n_states
+        return entry, exit_
 
     def word(self, word: int) -> tuple[int, int]:
         """A copy of a word; returns entry and exit. The arc into it is :meth:`enter`'s."""
@@ -182,42 +172,55 @@ class _Builder:
         self.arc(tail, after)
         return after
 
-    def _flush(self) -> None:
-        if self.pending:
-            self.columns.append(np.array(self.pending, np.float64).T)
-            self.pending = []
-
     def finish(self, last: int) -> Graph:
         end = self.null()
         self.arc(last, end)
-        self._flush()
-        arcs = np.concatenate(self.columns, axis=1)
-        ends = arcs[:2].astype(np.int64)
+        table = self.hmms.arc_table
+        unit, word, base, entry, exit_ = np.array(self.copies, np.int64).T
+        inner, copy = _runs(table.start[unit], table.start[unit + 1] - table.start[unit])
+        states, owner = _runs(table.state_start[unit], table.state_start[unit + 1] - table.state_start[unit])
+        outer = np.array(self.arcs, np.float64).T
+        nowhere = np.full(len(inner), -1)
+        source = np.where(table.source[inner] < 0, entry[copy], base[copy] + table.source[inner])
+        destination = np.where(table.destination[inner] < 0, exit_[copy], base[copy] + table.destination[inner])
+        ends = np.concatenate([[source, destination], outer[:2].astype(np.int64)], axis=1)
         order = _null_order(ends, self.nulls)
         # Null nodes were numbered -1, -2 ...: as indices these count from behind, hence the reversal.
         number = np.concatenate([np.arange(self.emitting), self.emitting + order[::-1]])
         source, destination = number[ends]
         by_destination = np.argsort(destination, kind="stable")
-        source, destination, arcs = source[by_destination], destination[by_destination], arcs[:, by_destination]
-        n_nodes = self.emitting + self.nulls
-        states, state = np.unique(np.concatenate(self.states), return_inverse=True)
+
+        def arranged(inside, outside):
+            return np.concatenate([inside, outside])[by_destination]
+
+        source, n_nodes = source[by_destination], self.emitting + self.nulls
+        used = np.zeros(self.hmms.pool.n_states, np.int64)
+        used[table.states[states]] = 1
+        column = np.cumsum(used) - 1
+        none = np.full(outer.shape[1], -1)
         return Graph(
-            states=states,
-            state=state.astype(np.int64),
-            node_word=np.concatenate(self.node_words).astype(np.int64),
+            states=np.flatnonzero(used),
+            state=column[table.states[states]],
+            node_word=word[owner],
             arc_start=_starts(destination, n_nodes),
             source=source,
-            destination=destination,
-            log_prob=np.ascontiguousarray(arcs[2]),
-            transition=arcs[3].astype(np.int64),
-            word=arcs[4].astype(np.int64),
-            unit=arcs[5].astype(np.int64),
+            destination=destination[by_destination],
+            log_prob=arranged(table.log_prob[inner], outer[2]),
+            transition=arranged(table.transition[inner], none),
+            word=arranged(nowhere, outer[3].astype(np.int64)),
+            unit=arranged(nowhere, outer[4].astype(np.int64)),
             out_start=_starts(source, n_nodes),
             out_arc=np.argsort(source, kind="stable"),
             start=int(number[self.start]),
             end=int(number[end]),
             words=self.hmms.words,
         )
+
+
+def _runs(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``starts[i] ... starts[i] + lengths[i] - 1`` for all i in a row, and the i of each."""
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    return np.arange(len(owner)) - (np.cumsum(lengths) - lengths - starts)[owner], owner
 
 
 def _starts(keys: np.ndarray, number: int) -> np.ndarray:

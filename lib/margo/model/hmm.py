@@ -112,6 +112,11 @@ class HmmSet:
         """All transitions, flat [P]."""
         return np.concatenate([unit.log_transitions.ravel() for unit in self.units])
 
+    @cached_property
+    def arc_table(self) -> "ArcTable":
+        """The transitions that are possible, of all units, for compiling graphs."""
+        return _arc_table(self)
+
     def with_pool(self, pool: GaussianPool) -> "HmmSet":
         return replace(self, pool=pool)
 
@@ -140,6 +145,42 @@ class HmmSet:
         unknown = sorted({word for word in words if word not in self.lexicon})
         if unknown:
             raise MargoError(f"not in the model: {' '.join(unknown)}")
+
+
+@dataclass(frozen=True, eq=False)
+class ArcTable:
+    """Arcs of unit u are ``start[u]:start[u + 1]``, its emitting states ``state_start[u]:state_start[u + 1]``.
+
+    source and destination count a unit's emitting states from 0; a source of -1 is its entry, a destination of -1 its
+    exit. log_prob, transition (index into ``HmmSet.log_transitions``), states (pool states).
+    """
+
+    start: np.ndarray
+    source: np.ndarray
+    destination: np.ndarray
+    log_prob: np.ndarray
+    transition: np.ndarray
+    state_start: np.ndarray
+    states: np.ndarray
+
+
+def _arc_table(hmms: HmmSet) -> ArcTable:
+    sources, destinations, transitions = [], [], []
+    for unit, offset in zip(hmms.units, hmms.transition_offsets):
+        rows, columns = np.nonzero(unit.log_transitions > -np.inf)
+        sources.append(rows - 1)
+        destinations.append(np.where(columns == unit.n_states + 1, -1, columns - 1))
+        transitions.append(offset + rows * (unit.n_states + 2) + columns)
+    transition = np.concatenate(transitions)
+    return ArcTable(
+        start=np.cumsum([0, *map(len, sources)]),
+        source=np.concatenate(sources),
+        destination=np.concatenate(destinations),
+        log_prob=hmms.log_transitions[transition],
+        transition=transition,
+        state_start=np.cumsum([0, *(unit.n_states for unit in hmms.units)]),
+        states=np.concatenate([unit.states for unit in hmms.units]),
+    )
 
 
 def left_to_right(states: int, stay: float = 0.6, skip: float = 0.0) -> np.ndarray:

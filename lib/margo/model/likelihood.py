@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from margo.model.pool import GaussianPool
+from margo.model.pool import NEVER, GaussianPool
 
 BLOCK = 1 << 18  # elements of the [C, T] product made at a time: about a megabyte, so that it stays in cache
-NEVER = -1e30  # log weight of a dead component: finite, so that no product becomes NaN
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +48,8 @@ class Evaluation:
 
 
 def centre_of(pool: GaussianPool) -> np.ndarray:
-    """The point about which products and statistics are taken, [D]: a float32 value, so that ``x - centre`` is the same
-    in both precisions up to rounding of the difference."""
-    return pool.means.mean(axis=0).astype(np.float32).astype(np.float64)
+    """The point about which products and statistics are taken, [D]."""
+    return pool.centre
 
 
 def scorer(pool: GaussianPool, states=None, dtype=np.float32) -> Scorer:
@@ -60,12 +58,7 @@ def scorer(pool: GaussianPool, states=None, dtype=np.float32) -> Scorer:
     sizes = pool.sizes[states]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     gaussians = np.arange(starts[-1]) + np.repeat(pool.offsets[states] - starts[:-1], sizes)
-    centre = centre_of(pool)
-    means, variances = pool.means[gaussians] - centre, pool.variances[gaussians]
-    constants = np.maximum(pool.log_weights[gaussians], NEVER)
-    constants -= 0.5 * (np.log(2 * np.pi * variances) + means**2 / variances).sum(axis=1)
-    matrix = np.concatenate([-0.5 / variances, means / variances, constants[:, None]], axis=1)
-    return Scorer(pool, states, gaussians, starts, matrix.astype(dtype), centre)
+    return Scorer(pool, states, gaussians, starts, pool.exponents[gaussians].astype(dtype), pool.centre)
 
 
 def extend(compiled: Scorer, x: np.ndarray) -> np.ndarray:

@@ -1,11 +1,13 @@
 """All diagonal Gaussians of a system in one flat pool; a state is a run of them."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from margo.errors import refuse
 
+NEVER = -1e30  # log weight of a dead component in products: finite, so that none becomes NaN
 MAX_FAULTS = 20  # a broken model is broken everywhere: the first faults tell the story
 
 
@@ -50,6 +52,20 @@ class GaussianPool:
     def owners(self) -> np.ndarray:
         """State of each Gaussian, int [K]."""
         return np.repeat(np.arange(self.n_states), self.sizes)
+
+    @cached_property
+    def centre(self) -> np.ndarray:
+        """The point about which products and statistics are taken, [D]: a float32 value, so that ``x - centre`` is the
+        same in both precisions up to rounding of the difference."""
+        return self.means.mean(axis=0).astype(np.float32).astype(np.float64)
+
+    @cached_property
+    def exponents(self) -> np.ndarray:
+        """Rows [K, 2D + 1] whose product with ``[y^2, y, 1]``, y = x - centre, is log w N(x)."""
+        means = self.means - self.centre
+        constants = np.maximum(self.log_weights, NEVER)
+        constants -= 0.5 * (np.log(2 * np.pi * self.variances) + means**2 / self.variances).sum(axis=1)
+        return np.concatenate([-0.5 / self.variances, means / self.variances, constants[:, None]], axis=1)
 
     def validate(self) -> list[str]:
         """Every fault found, each naming state, component and value; an empty list when all is well."""
