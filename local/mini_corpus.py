@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = ROOT / "conf" / "mini_sentences.txt"
 SPEAKER_LISTS = ROOT / "conf" / "timit_speakers.toml"
 MARKER = "margo-synthetic.json"
-SHARDS = 4  # processes a corpus is made in, each from a fresh synthesiser; part of what the bytes depend on
+SHARDS = {"full": 4, "tiny": 2}  # processes a corpus is made in, each from a fresh synthesiser; the bytes depend on it
 DIGITS = {"z": "zero", "o": "oh", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five", "6": "six",
           "7": "seven", "8": "eight", "9": "nine"}  # fmt: skip
 LETTERS = {"B": "bee", "C": "see", "D": "dee", "E": "e", "G": "gee", "P": "pee", "T": "tee", "V": "vee", "Z": "zee"}
@@ -53,10 +53,10 @@ class Conditions:
 
 
 CONDITIONS = {
-    "tidigits": Conditions(1, 20000, (7.0, 19.0), 1.0, (190, 280),
+    "tidigits": Conditions(1, 20000, (9.0, 20.0), 1.0, (190, 280),
                            {"en-us": 0.6, "en-us-nyc": 0.1, "en-gb-scotland": 0.1, "en-gb-x-rp": 0.1,
                             "en-gb-x-gbclan": 0.1}, 0.5),
-    "isolet": Conditions(2, 16000, (4.0, 16.0), 1.0, (170, 260), {"en-us": 0.8, "en-us-nyc": 0.2}, 0.4),
+    "isolet": Conditions(2, 16000, (7.0, 20.0), 1.0, (170, 260), {"en-us": 0.8, "en-us-nyc": 0.2}, 0.4),
     "timit": Conditions(3, 16000, (15.0, 30.0), 1.0, (150, 210), {"en-us": 0.8, "en-us-nyc": 0.2}, 0.3),
 }  # fmt: skip
 
@@ -82,7 +82,7 @@ def plan_tidigits(size: str, rng: np.random.Generator) -> list[Speaker]:
     for which, per_gender, isolated, strings in sets:
         for gender, folder in (("m", "man"), ("f", "woman")):
             for index in range(per_gender):
-                name = f"{chr(97 + index // 26)}{chr(97 + index % 26)}"
+                name = f"{chr(97 + len(speakers) // 26)}{chr(97 + len(speakers) % 26)}"
                 long = which == "test" or index % 5 == 4
                 productions = "ab" if isolated == 2 or (long and size == "full") else "a"
                 count = 8 if long and size == "full" else strings
@@ -147,13 +147,13 @@ def personal_name(gender: str, number: int) -> str:
 
 # -- audio ----------------------------------------------------------------------------------------------------------
 def noise_tracks(synthesiser: Synthesiser, rate: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Two tracks of 15 s with unit power: babble of eight voices, and noise whose spectrum falls by 3 dB an octave."""
-    length = 15 * rate
+    """Two tracks of 10 s with unit power: babble of eight voices, and noise whose spectrum falls by 3 dB an octave."""
+    length = 10 * rate
     babble = np.zeros(length)
     words = BABBLE.split()
     for number in range(8):
         synthesiser.set_voice(voice(f"babble{number}", "fm"[number % 2], "en-us", 1.0, rng))
-        text = " ".join(rng.choice(words, 60))
+        text = " ".join(rng.choice(words, 28))
         samples = soxr.resample(synthesiser.say(text, 200).samples, synthesiser.rate, rate, "MQ")
         babble += np.resize(samples / samples.std(), length)
     spectrum = np.fft.rfft(rng.standard_normal(length))
@@ -243,7 +243,8 @@ def make_shard(corpus: str, speakers: list[Speaker], out: Path, seed: int, shard
             folder.mkdir(parents=True)
             for name, text in speaker.prompts:
                 pitch, pitch_range = rng.uniform(38, 62), rng.uniform(25, 75)
-                spoken = synthesiser.say(text, round(speed * rng.uniform(0.85, 1.18)), round(pitch), round(pitch_range))
+                rate, noise_seed = round(speed * rng.uniform(0.85, 1.18)), int(rng.integers(1, 1 << 31))
+                spoken = synthesiser.say(text, rate, round(pitch), round(pitch_range), noise_seed)
                 samples, before = record(spoken, synthesiser.rate, conditions, tracks, rng)
                 if corpus == "isolet":
                     write_riff(folder / f"{name}.wav", samples, conditions.rate)
@@ -288,7 +289,8 @@ def make(corpus: str, out: Path, size: str, seed: int, jobs: int) -> dict:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     speakers = PLANS[corpus](size, np.random.default_rng([seed, CONDITIONS[corpus].number, 0]))
-    shards = [(corpus, speakers[number::SHARDS], partial, seed, number) for number in range(SHARDS)]
+    count = SHARDS[size]
+    shards = [(corpus, speakers[number::count], partial, seed, number) for number in range(count)]
     with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
         for done in [pool.submit(make_shard, *shard) for shard in shards]:
             done.result()

@@ -83,7 +83,7 @@ class Synthesiser:
         while events[number].type != 0:
             event = events[number]
             if event.type == WORD:
-                self._events.append((WORD, event.sample, (event.text_position, event.length)))
+                self._events.append((WORD, event.sample, event.text_position - 1))
             elif event.type == PHONEME:
                 self._events.append((PHONEME, event.sample, event.id.string))
             number += 1
@@ -96,8 +96,9 @@ class Synthesiser:
         if status != 0:
             raise SystemExit(f"mini_corpus: espeak-ng refused a voice (status {status}):\n{voice}")
 
-    def say(self, text: str, rate: int, pitch: int = 50, pitch_range: int = 50) -> Spoken:
+    def say(self, text: str, rate: int, pitch: int = 50, pitch_range: int = 50, seed: int = 1) -> Spoken:
         """``text`` at ``rate`` words a minute; ``pitch`` and its range are 0 to 100, 50 is the voice's own."""
+        self._library.espeak_ng_SetRandSeed(ctypes.c_long(seed))  # else the clock decides on breath and flutter
         for parameter, value in ((RATE, rate), (VOLUME, 100), (PITCH, pitch), (RANGE, pitch_range)):
             self._library.espeak_SetParameter(parameter, int(value), 0)
         self._blocks.clear()
@@ -106,14 +107,25 @@ class Synthesiser:
         status = self._library.espeak_Synth(data, len(data) + 1, 0, 1, 0, CHARS_UTF8, None, None)
         if status != 0 or not self._blocks:
             raise SystemExit(f"mini_corpus: espeak-ng could not say {text!r} (status {status})")
-        words, phones = [], []
-        for kind, sample, value in self._events:
-            if kind == WORD:
-                position, length = value
-                words.append((sample, text[position - 1 : position - 1 + length]))
-            else:
-                phones.append((sample, value.decode().strip("',%=")))
-        return Spoken(np.concatenate(self._blocks), words, phones)
+        samples = np.concatenate(self._blocks)
+        marks = [(sample, value) for kind, sample, value in self._events if kind == WORD]
+        phones = [(sample, value.decode().strip("',%=")) for kind, sample, value in self._events if kind == PHONEME]
+        return Spoken(samples, _word_starts(text, marks, len(samples)), phones)
+
+
+def _word_starts(text: str, marks: list[tuple[int, int]], length: int) -> list[tuple[int, str]]:
+    """``(start, word)`` from the marks (sample, place in ``text``).
+
+    The synthesiser says some pairs ("in the") as one word and marks the first: they share the time by their letters.
+    """
+    words = []
+    for (start, place), (end, next_place) in zip(marks, [*marks[1:], (length, len(text))]):
+        run = text[place:next_place]
+        at = 0
+        for word in run.split():
+            words.append((start + (end - start) * at // len(run), word))
+            at += len(word) + 1
+    return words
 
 
 def voice(name: str, gender: str, accent: str, spread: float, rng: np.random.Generator) -> str:

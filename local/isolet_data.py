@@ -1,0 +1,70 @@
+"""ISOLET as Kaldi data folders train, dev and test; by default its E-set (B C D E G P T V Z).
+
+Reads .../isolet<part>/<speaker>/<speaker>-<letter><production>-t.wav (or .adc, whatever format is inside), upper or
+lower case. Parts 1 to 3 are train, part 4 is dev, part 5 is test; no speaker is in two parts. [LJ07] trains on the
+first productions of parts 1 to 4: --train-productions 1 keeps the first of each letter and speaker.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+SETS = {"1": "train", "2": "train", "3": "train", "4": "dev", "5": "test"}
+COMPLETE = {"speakers": 150, "letters spoken": 150 * 52}
+
+
+@dataclass(frozen=True)
+class Options:
+    corpus: Path = option(help="ISOLET as distributed, or the embedded corpus of mini_corpus.py")
+    out: Path = option(help="folder to write train, dev and test into")
+    partial: bool = option(False, help="accept an incomplete corpus")
+    letters: str = option("BCDEGPTVZ", help="letters to keep")
+    train_productions: int = option(0, help="productions of each letter to train on, the first ones; 0 is all")
+
+    def __post_init__(self):
+        if not re.fullmatch("[A-Z]{2,26}", self.letters) or len(set(self.letters)) < len(self.letters):
+            raise ValueError(f"--letters is {self.letters!r}, expected two or more different letters A-Z")
+        if self.train_productions < 0:
+            raise ValueError(f"--train-productions is {self.train_productions}, expected 0 or more")
+
+
+def run(options: Options, step):
+    from margo.errors import refuse
+    from margo.formats.corpora import count_faults, files_below, is_synthetic, write_sets
+    from margo.formats.datadir import Utterance
+
+    synthetic = is_synthetic(options.corpus, "isolet")
+    sets: dict[str, list] = {"train": [], "dev": [], "test": []}
+    speakers: dict[str, str] = {}
+    faults = []
+    spoken = 0
+    for path, parts in files_below(options.corpus, (".wav", ".adc")):
+        part = next((name.removeprefix("isolet") for name in parts[:-1] if re.fullmatch("isolet[1-5]", name)), None)
+        match = re.fullmatch(r"(([fm])[a-z]+\d)-([a-z])(\d+)-t\.(wav|adc)", parts[-1])
+        if part is None:
+            continue
+        if match is None:
+            faults.append(f"{path}: expected <speaker>-<letter><production>-t.wav")
+            continue
+        speaker, gender, letter, production = match[1], match[2], match[3].upper(), int(match[4])
+        if speakers.setdefault(speaker, part) != part:
+            faults.append(f"{path}: {speaker} is also in part {speakers[speaker]}")
+        spoken += 1
+        which = SETS[part]
+        left_out = which == "train" and 0 < options.train_productions < production
+        if letter in options.letters and not left_out:
+            row = Utterance(f"{speaker}-{letter}{production}", speaker, (letter,), str(path.resolve()), gender=gender)
+            sets[which].append(row)
+    if not (options.partial or synthetic):
+        faults += count_faults({"speakers": len(speakers), "letters spoken": spoken}, COMPLETE)
+    refuse(faults, f"{options.corpus}: not ISOLET as distributed (--partial true accepts less)")
+    for name in write_sets(options.out, sets, "isolet", synthetic):
+        step.output(name)
+    for which, rows in sets.items():
+        step.say(f"{which}: {len({row.speaker for row in rows})} speakers, {len(rows)} letters")
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

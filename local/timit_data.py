@@ -1,0 +1,185 @@
+"""TIMIT as Kaldi data folders train, dev and test, transcribed in 48 phones, with the hand labels' times.
+
+Reads .../{train,test}/dr<n>/<speaker>/<sentence>.{wav,phn}, upper or lower case, SPHERE or RIFF. SA sentences are left
+out. Train is the TRAIN part; dev and test are the speakers of conf/timit_speakers.toml (50 speakers, and the core test
+set of 24). Folders without TRAIN and TEST (dr<n>-<speaker>, as in NLTK's sample) need --partial true: of all women,
+then all men, in order, every fourth speaker is test; of the others the 2nd, 6th, ... are dev.
+
+Beside the tables, each set has phones.ctm (48 phones, q left out) and phn (utterance, start, end in seconds, and one
+of the 61 symbols, all of them).
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
+SUFFIXES = (".wav", ".phn")
+COMPLETE = {"training speakers": 462, "test speakers": 168, "train sentences": 3696, "dev sentences": 400,
+            "core test sentences": 192}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    corpus: Path = option(help="TIMIT as on the disc, a sample of it, or the embedded corpus of mini_corpus.py")
+    out: Path = option(help="folder to write train, dev and test into")
+    partial: bool = option(False, help="accept an incomplete corpus")
+    phones: Path = option(CONF / "timit_phones.toml", help="which of the 61 symbols are which of the 48 and 39 phones")
+    speakers: Path = option(CONF / "timit_speakers.toml", help="speakers of dev and of the core test set")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The files of one sentence; ``part`` is train, test, or empty where the layout does not say."""
+
+    part: str
+    speaker: str
+    name: str
+    files: dict[str, Path]
+
+    @property
+    def key(self) -> str:
+        return f"{self.speaker}-{self.name}"
+
+
+def run(options: Options, step):
+    import tomllib
+
+    from margo.errors import MargoError, refuse
+    from margo.formats.corpora import count_faults, is_synthetic, read_phone_map, write_sets
+
+    synthetic = is_synthetic(options.corpus, "timit")
+    lists = tomllib.loads(step.input_file(options.speakers).read_text(encoding="utf-8"))
+    to48, _ = read_phone_map(step.input_file(options.phones))
+    sentences, faults = find_sentences(options.corpus)
+    if not sentences:
+        raise MargoError(f"{options.corpus}: no TIMIT sentences (expected .../<speaker>/<sentence>.wav and .phn)")
+    if any(sentence.part for sentence in sentences):
+        sets = split_by_lists(sentences, lists)
+    elif options.partial:
+        sets = split_by_rule(sentences)
+    else:
+        raise MargoError(f"{options.corpus}: no TRAIN and TEST folders (--partial true splits a sample by rule)")
+    if not (options.partial or synthetic):
+        of_part = {part: {s.speaker for s in sentences if s.part == part} for part in ("train", "test")}
+        found = {"training speakers": len(of_part["train"]), "test speakers": len(of_part["test"]),
+                 "train sentences": len(sets["train"]), "dev sentences": len(sets["dev"]),
+                 "core test sentences": len(sets["test"])}  # fmt: skip
+        faults += count_faults(found, COMPLETE)
+    labels = {}
+    for chosen in sets.values():
+        for sentence in chosen:
+            try:
+                labels[sentence.key] = read_labels(sentence, to48)
+            except MargoError as error:
+                faults.append(str(error))
+    refuse(faults, f"{options.corpus}: not TIMIT as on the disc (--partial true accepts less)")
+    rows = {which: [utterance(s, labels[s.key], to48) for s in chosen] for which, chosen in sets.items()}
+    for name in write_sets(options.out, rows, "timit", synthetic):
+        step.output(name)
+    for which, chosen in sets.items():
+        write_label_files(step, which, chosen, labels, to48)
+        speakers, phones = len({s.speaker for s in chosen}), sum(len(row.words) for row in rows[which])
+        step.say(f"{which}: {speakers} speakers, {len(chosen)} sentences, {phones} phones")
+
+
+def find_sentences(corpus: Path) -> tuple[list[Sentence], list[str]]:
+    """All sentences but SA, sorted by part, speaker and name; and a fault for each that lacks a file or has two."""
+    from margo.formats.corpora import files_below
+
+    files: dict[tuple, dict[str, Path]] = {}
+    faults = []
+    for path, parts in files_below(corpus, SUFFIXES):
+        if len(parts) < 2:
+            continue
+        speaker = re.fullmatch(r"(?:dr\d-)?([fm][a-z]{3}\d)", parts[-2])
+        sentence = re.fullmatch(r"(s[aix]\d+)(\.[a-z]+)", parts[-1])
+        if speaker is None or sentence is None or sentence[1].startswith("sa"):
+            continue
+        part = parts[-4] if len(parts) >= 4 and parts[-4] in ("train", "test") else ""
+        there = files.setdefault((part, speaker[1], sentence[1]), {})
+        if sentence[2] in there:
+            faults.append(f"{path}: also found as {there[sentence[2]]}")
+        there[sentence[2]] = path
+    for (_, speaker, name), there in files.items():
+        for missing in sorted(set(SUFFIXES) - set(there)):
+            faults.append(f"{speaker} {name}: no {missing} file")
+    whole = [Sentence(*key, there) for key, there in sorted(files.items()) if len(there) == len(SUFFIXES)]
+    return whole, faults
+
+
+def split_by_lists(sentences: list[Sentence], lists: dict) -> dict[str, list[Sentence]]:
+    core = {name for names in lists["core_test"].values() for name in names}
+    test = [sentence for sentence in sentences if sentence.part == "test"]
+    return {
+        "train": [sentence for sentence in sentences if sentence.part == "train"],
+        "dev": [sentence for sentence in test if sentence.speaker in lists["dev"]],
+        "test": [sentence for sentence in test if sentence.speaker in core],
+    }
+
+
+def split_by_rule(sentences: list[Sentence]) -> dict[str, list[Sentence]]:
+    """A sample without parts: every fourth speaker is test; of the others the 2nd, the 6th and so on are dev."""
+    speakers = sorted({sentence.speaker for sentence in sentences})  # the first letter is the gender
+    test = set(speakers[3::4])
+    dev = set([speaker for speaker in speakers if speaker not in test][1::4])
+    sets: dict[str, list[Sentence]] = {"train": [], "dev": [], "test": []}
+    for sentence in sentences:
+        which = "test" if sentence.speaker in test else "dev" if sentence.speaker in dev else "train"
+        sets[which].append(sentence)
+    return sets
+
+
+def read_labels(sentence: Sentence, to48: dict[str, str]) -> list[tuple[float, float, str]]:
+    """``(start, end, symbol)`` in seconds of a ``.phn`` file; refuses what is not a sequence of the 61 symbols."""
+    from margo.errors import MargoError, refuse
+    from margo.formats.audio import audio_info
+
+    path = sentence.files[".phn"]
+    rate = audio_info(sentence.files[".wav"]).sample_rate
+    labels, faults, last = [], [], 0
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise MargoError(f"{path}: not a text file") from None
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 3 or not (fields[0].isdigit() and fields[1].isdigit()):
+            faults.append(f"line {number}: {line!r} (expected: start end symbol)")
+            continue
+        start, end, symbol = int(fields[0]), int(fields[1]), fields[2].lower()
+        if symbol not in to48:
+            faults.append(f"line {number}: {symbol!r} is not one of the {len(to48)} symbols")
+        if not last <= start < end:
+            faults.append(f"line {number}: from {start} to {end} after {last}")
+        labels.append((start / rate, end / rate, symbol))
+        last = end
+    refuse(faults or ([] if labels else ["no labels"]), str(path))
+    return labels
+
+
+def utterance(sentence: Sentence, labels, to48: dict[str, str]):
+    from margo.formats.datadir import Utterance
+
+    phones = tuple(to48[symbol] for _, _, symbol in labels if to48[symbol])
+    audio = str(sentence.files[".wav"].resolve())
+    return Utterance(sentence.key, sentence.speaker, phones, audio, gender=sentence.speaker[0])
+
+
+def write_label_files(step, which: str, sentences: list[Sentence], labels: dict, to48: dict[str, str]) -> None:
+    from margo.formats.atomic import write_text
+    from margo.formats.ctm import TimedWord, write_ctm
+
+    timed = [(s.key, *label) for s in sorted(sentences, key=lambda s: s.key) for label in labels[s.key]]
+    kept = [TimedWord(key, start, end - start, to48[symbol]) for key, start, end, symbol in timed if to48[symbol]]
+    write_ctm(step.output(f"{which}/phones.ctm"), kept)
+    lines = [f"{key} {start:.7f} {end:.7f} {symbol}\n" for key, start, end, symbol in timed]
+    write_text(step.output(f"{which}/phn"), "".join(lines))
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,84 @@
+"""Your own Kaldi data folders, checked and taken in as train, dev and test.
+
+Each folder has wav.scp (or feats.scp), text and utt2spk, and segments where there are any. Without --dev, a part of
+--train is set aside by a fixed rule: with ten speakers or more every tenth speaker, else every tenth utterance, both in
+sorted order; what holds the last utterances of a word stays in train.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+
+@dataclass(frozen=True)
+class Options:
+    train: str = option(help="data folder to train on")
+    test: str = option(help="data folder to test on")
+    dev: str = option("", help="data folder to choose settings on; without it a part of --train")
+    out: Path = option(help="folder to write train, dev and test into")
+    dev_every: int = option(10, help="one speaker or utterance of --train in this many goes to dev")
+    allow_pipes: bool = option(False, help="accept commands in wav.scp, to be run when features are made")
+
+    def __post_init__(self):
+        for name in ("train", "test"):
+            if not getattr(self, name):
+                raise ValueError(f"--{name} is empty, expected a data folder")
+        if self.dev_every < 2:
+            raise ValueError(f"--dev-every is {self.dev_every}, expected 2 or more")
+
+
+def run(options: Options, step):
+    from margo.errors import refuse
+    from margo.formats import datadir
+    from margo.formats.corpora import write_sets
+
+    folders = {"train": options.train, "dev": options.dev, "test": options.test}
+    sets, faults = {}, []
+    for which, folder in folders.items():
+        if folder:
+            found = datadir.validate(folder, allow_pipes=options.allow_pipes, check_audio=False, check_feats=False)
+            faults += [f"{folder}: {fault}" for fault in found]
+            if not found:
+                sets[which] = list(datadir.read(folder, allow_pipes=options.allow_pipes))
+    refuse(faults, "data folders")
+    if "dev" not in sets:
+        sets["train"], sets["dev"] = set_aside(sets["train"], options.dev_every)
+    sets = {which: [absolute(row) for row in sets[which]] for which in folders}
+    vocabulary = {word for row in sets["train"] for word in row.words}
+    for name in write_sets(options.out, sets, "words", synthetic=False):
+        step.output(name)
+    for which, rows in sets.items():
+        unknown = sorted({word for row in rows for word in row.words} - vocabulary)
+        unheard = f"; not in train: {' '.join(unknown[:10])}{' ...' * (len(unknown) > 10)}" if unknown else ""
+        speakers, words = len({row.speaker for row in rows}), sum(len(row.words) for row in rows)
+        step.say(f"{which}: {speakers} speakers, {len(rows)} utterances, {words} words{unheard}")
+
+
+def set_aside(rows: list, every: int) -> tuple[list, list]:
+    """``(train, dev)``: disjoint in speakers where there are at least ``every``, else in utterances."""
+    speakers = sorted({row.speaker for row in rows})
+    if len(speakers) >= every:
+        chosen = set(speakers[every - 1 :: every])
+        dev = {row.name for row in rows if row.speaker in chosen}
+    else:
+        dev = {row.name for row in rows[every - 1 :: every]}
+    kept = {word for row in rows if row.name not in dev for word in row.words}
+    dev = {row.name for row in rows if row.name in dev and set(row.words) <= kept}
+    return [row for row in rows if row.name not in dev], [row for row in rows if row.name in dev]
+
+
+def absolute(row):
+    """``row`` with paths that hold from any directory; commands stay as they are."""
+    from dataclasses import replace
+
+    if row.audio is not None and not row.is_pipe:
+        row = replace(row, audio=str(Path(row.audio).resolve()))
+    if row.feats is not None:
+        ark, _, offset = row.feats.rpartition(":")
+        row = replace(row, feats=f"{Path(ark).resolve()}:{offset}")
+    return row
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,269 @@
+"""Raw corpora to data folders: the embedded ones, the real TIMIT sample, counts, and what is refused."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from margo.formats import datadir
+from margo.formats.corpora import read_phone_map
+from margo.formats.ctm import read_ctm
+
+ROOT = Path(__file__).resolve().parents[2]
+DIGITS = {"z": "zero", "o": "oh", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five", "6": "six",
+          "7": "seven", "8": "eight", "9": "nine"}  # fmt: skip
+
+
+def prepare(name, out, **options):
+    arguments = [part for key, value in options.items() for part in (f"--{key.replace('_', '-')}", str(value))]
+    command = [sys.executable, str(ROOT / "local" / f"{name}_data.py"), "--out", str(out), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def sets_of(out):
+    return {which: datadir.read(out / which) for which in ("train", "dev", "test")}
+
+
+def check_sets(out, corpus):
+    """Sound, disjoint in speakers, recorded, labelled synthetic."""
+    sets = sets_of(out)
+    for which in sets:
+        assert datadir.validate(out / which) == []
+    speakers = [set(data.by_speaker) for data in sets.values()]
+    assert sum(map(len, speakers)) == len(set.union(*speakers))
+    assert json.loads((out / "corpus.json").read_text()) == {"corpus": corpus, "synthetic": True}
+    made = json.loads((out / "step.json").read_text())
+    assert made["status"] == "ok" and "train/wav.scp" in made["outputs"]
+    return sets
+
+
+def test_tidigits(mini, tmp_path):
+    done = prepare("tidigits", tmp_path / "data", corpus=mini["tidigits"])
+    assert done.returncode == 0, done.stderr
+    sets = check_sets(tmp_path / "data", "tidigits")
+    assert {which: len(data.by_speaker) for which, data in sets.items()} == {"train": 8, "dev": 2, "test": 4}
+    assert sets["train"].vocabulary == tuple(sorted(DIGITS.values()))
+    for row in sets["train"]:
+        assert row.words == tuple(DIGITS[digit] for digit in row.name.split("-")[2][:-1])
+        assert Path(row.audio).name == row.name.split("-")[2] + ".wav"
+    men = sorted(path.name for path in (mini["tidigits"] / "train" / "man").iterdir())
+    assert f"man-{men[4]}" in sets["dev"].by_speaker  # the fifth man
+
+
+def test_isolet(mini, tmp_path):
+    done = prepare("isolet", tmp_path / "data", corpus=mini["isolet"])
+    assert done.returncode == 0, done.stderr
+    sets = check_sets(tmp_path / "data", "isolet")
+    assert sets["train"].vocabulary == tuple("BCDEGPTVZ")
+    assert {which: len(data) for which, data in sets.items()} == {"train": 8 * 18, "dev": 4 * 18, "test": 4 * 18}
+    part5 = {path.name for path in (mini["isolet"] / "isolet5").iterdir()}
+    assert set(sets["test"].by_speaker) == part5
+    done = prepare("isolet", tmp_path / "some", corpus=mini["isolet"], letters="BD", train_productions=1)
+    assert done.returncode == 0, done.stderr
+    sets = sets_of(tmp_path / "some")
+    assert {which: len(data) for which, data in sets.items()} == {"train": 16, "dev": 16, "test": 16}
+    assert all(row.name.endswith("1") for row in sets["train"])
+
+
+def test_timit(mini, tmp_path):
+    done = prepare("timit", tmp_path / "data", corpus=mini["timit"])
+    assert done.returncode == 0, done.stderr
+    sets = check_sets(tmp_path / "data", "timit")
+    check_timit_labels(tmp_path / "data", sets)
+    assert {which: len(data) for which, data in sets.items()} == {"train": 64, "dev": 32, "test": 32}
+    assert set(sets["test"].by_speaker) == {"mdab0", "mwbt0", "felc0", "mtas1"}
+
+
+def check_timit_labels(out, sets):
+    to48, to39 = read_phone_map(ROOT / "conf" / "timit_phones.toml")
+    assert len(to48) == 61 and len(to39) == 48 and len(set(to39.values())) == 39
+    assert set(to48.values()) == {*to39, ""}
+    for which, data in sets.items():
+        assert not any("-sa" in row.name for row in data)
+        assert set(data.vocabulary) <= set(to39)
+        phones: dict[str, list] = {}
+        for row in read_ctm(out / which / "phones.ctm"):
+            phones.setdefault(row.utterance, []).append(row)
+        assert {name: tuple(row.word for row in rows) for name, rows in phones.items()} == {
+            row.name: row.words for row in data
+        }
+        hand: dict[str, list] = {}
+        for line in (out / which / "phn").read_text().splitlines():
+            name, start, end, symbol = line.split()
+            hand.setdefault(name, []).append((float(start), float(end), symbol))
+        for row in data:
+            kept = [(start, end) for start, end, symbol in hand[row.name] if to48[symbol]]
+            times = [(timed.start, timed.end) for timed in phones[row.name]]
+            assert np.allclose(kept, times, atol=2e-3)
+            assert tuple(to48[symbol] for _, _, symbol in hand[row.name] if to48[symbol]) == row.words
+
+
+def test_timit_sample(corpora, tmp_path):
+    """The real one: no TRAIN and TEST, so refused without --partial and split by rule with it."""
+    sample = corpora / "timit_sample"
+    done = prepare("timit", tmp_path / "no", corpus=sample)
+    assert done.returncode == 1 and "--partial true" in done.stderr
+    assert not (tmp_path / "no" / "step.json").exists()
+    done = prepare("timit", tmp_path / "data", corpus=sample, partial="true")
+    assert done.returncode == 0, done.stderr
+    sets = sets_of(tmp_path / "data")
+    check_timit_labels(tmp_path / "data", sets)
+    everyone = sorted(path.name.split("-")[1] for path in sample.iterdir() if path.name.startswith("dr"))
+    test = [speaker for place, speaker in enumerate(everyone, 1) if place % 4 == 0]
+    others = [speaker for speaker in everyone if speaker not in test]
+    dev = [speaker for place, speaker in enumerate(others, 1) if place % 4 == 2]
+    assert sorted(sets["test"].by_speaker) == test
+    assert sorted(sets["dev"].by_speaker) == dev
+    assert sorted([*sets["train"].by_speaker, *dev, *test]) == everyone
+    assert all(len(rows) == 8 for data in sets.values() for rows in data.by_speaker.values())
+    assert {row.gender for row in sets["train"]} == {row.gender for row in sets["test"]} == {"f", "m"}
+    assert json.loads((tmp_path / "data" / "corpus.json").read_text())["synthetic"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tidigits", ["training strings: 160, expected 8623", "test strings: 64, expected 8700"]),
+        ("isolet", ["speakers: 16, expected 150", "letters spoken: 288, expected 7800"]),
+        ("timit", ["training speakers: 8, expected 462", "test speakers: 8, expected 168",
+                   "train sentences: 64, expected 3696", "core test sentences: 32, expected 192"]),
+    ],
+)  # fmt: skip
+def test_counts_of_a_real_corpus_are_errors(mini, tmp_path, name, expected):
+    """The same files without the marker are an incomplete real corpus: refused, unless --partial true."""
+    corpus = tmp_path / "corpus"
+    corpus.symlink_to(mini[name], target_is_directory=True)
+    real = tmp_path / "real"
+    shutil.copytree(corpus, real, ignore=shutil.ignore_patterns("margo-synthetic.json"))
+    done = prepare(name, tmp_path / "no", corpus=real)
+    assert done.returncode == 1
+    for line in expected:
+        assert line in done.stderr
+    assert not (tmp_path / "no" / "train").exists()
+    done = prepare(name, tmp_path / "data", corpus=real, partial="true")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "data" / "corpus.json").read_text()) == {"corpus": name, "synthetic": False}
+
+
+def test_upper_case_and_deeper_folders(mini, tmp_path):
+    """As some discs were copied: everything in capitals, below a folder of the disc."""
+    source = mini["tidigits"]
+    for path in source.rglob("*.wav"):
+        target = tmp_path / "CD1" / "TIDIGITS" / str(path.relative_to(source)).upper()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(path)
+    assert prepare("tidigits", tmp_path / "upper", corpus=tmp_path / "CD1", partial="true").returncode == 0
+    assert prepare("tidigits", tmp_path / "lower", corpus=source).returncode == 0
+    for which in ("train", "dev", "test"):
+        assert (tmp_path / "upper" / which / "text").read_text() == (tmp_path / "lower" / which / "text").read_text()
+
+
+def test_what_is_refused(mini, tmp_path):
+    done = prepare("isolet", tmp_path / "a", corpus=mini["timit"])
+    assert done.returncode == 1 and "the embedded timit corpus, expected isolet" in done.stderr
+    assert prepare("isolet", tmp_path / "b", corpus=tmp_path / "nowhere").returncode == 1
+    assert prepare("tidigits", tmp_path / "c", corpus=mini["tidigits"], dev_every=1).returncode == 2
+    (tmp_path / "empty").mkdir()
+    for name in ("tidigits", "isolet", "timit"):
+        assert prepare(name, tmp_path / "d", corpus=tmp_path / "empty", partial="true").returncode == 1
+    broken = tmp_path / "broken"
+    shutil.copytree(mini["timit"], broken)
+    (first, second, third) = sorted(broken.rglob("SX*.PHN"))[:3]
+    first.unlink()
+    second.write_text("0 100 h#\n50 80 xx\n")
+    third.write_text("nothing\n")
+    done = prepare("timit", tmp_path / "e", corpus=broken)
+    assert done.returncode == 1
+    for part in ("no .phn file", "'xx' is not one of the 61 symbols", "from 50 to 80 after 100", "'nothing'"):
+        assert part in done.stderr
+
+
+def words_folder(folder, speakers, words=("yes", "no", "stop")):
+    rows = []
+    for speaker in speakers:
+        for number, word in enumerate(words):
+            path = folder / "audio" / f"{speaker}-{number}.wav"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            soundfile.write(path, np.sin(np.arange(800)) / 2, 8000)
+            rows.append(datadir.Utterance(path.stem, speaker, (word,), str(path)))
+    datadir.write(folder, rows)
+    return folder
+
+
+def test_words(tmp_path):
+    """Dev by speakers where there are ten, by utterances where there are not, or as given; folders are copied."""
+    train = words_folder(tmp_path / "many", [f"s{number:02}" for number in range(20)])
+    test = words_folder(tmp_path / "test", ["t1"], words=("yes", "go"))
+    done = prepare("words", tmp_path / "a", train=train, test=test, dev="")
+    assert done.returncode == 0, done.stderr
+    sets = sets_of(tmp_path / "a")
+    assert set(sets["dev"].by_speaker) == {"s09", "s19"} and len(sets["train"]) == 54
+    assert "not in train: go" in done.stderr
+    few = words_folder(tmp_path / "few", ["a", "b", "c", "d"])
+    assert prepare("words", tmp_path / "b", train=few, test=test).returncode == 0
+    sets = sets_of(tmp_path / "b")
+    assert [row.name for row in sets["dev"]] == ["d-0"] and len(sets["train"]) == 11
+    assert prepare("words", tmp_path / "c", train=few, test=test, dev=train).returncode == 0
+    assert {which: len(data) for which, data in sets_of(tmp_path / "c").items()} == {"train": 12, "dev": 60, "test": 2}
+
+
+def test_words_keep_the_last_of_a_word_in_train(tmp_path):
+    train = words_folder(tmp_path / "train", ["a"], words=("yes", "no") * 4 + ("yes", "rare", "no", "yes"))
+    assert prepare("words", tmp_path / "out", train=train, test=train, dev_every=2).returncode == 0
+    sets = sets_of(tmp_path / "out")
+    assert "rare" in sets["train"].vocabulary and "rare" not in sets["dev"].vocabulary
+
+
+def test_words_refuse_faulty_folders_and_empty_names(tmp_path):
+    good = words_folder(tmp_path / "good", ["a"])
+    bad = words_folder(tmp_path / "bad", ["b"])
+    (bad / "utt2spk").unlink()
+    (bad / "spk2utt").unlink()
+    done = prepare("words", tmp_path / "out", train=good, test=bad)
+    assert done.returncode == 1 and "missing file (1): utt2spk" in done.stderr
+    assert prepare("words", tmp_path / "out", train="", test=good).returncode == 2
+
+
+def test_deterding(corpora, tmp_path):
+    done = prepare("deterding", tmp_path / "data", corpus=corpora / "deterding")
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "data" / "vowels.csv").read_text().splitlines()
+    assert lines[0] == "split,speaker,class," + ",".join(f"f{number}" for number in range(10))
+    rows = [line.split(",") for line in lines[1:]]
+    assert [sum(row[0] == which for row in rows) for which in ("train", "test")] == [528, 462]
+    for which in ("train", "test"):
+        with open(corpora / "deterding" / f"vowel.{which}.csv", encoding="utf-8") as file:
+            peer = [line.strip().split(",") for line in file][1:]
+        ours = [row for row in rows if row[0] == which]
+        assert [(row[1], int(row[2]) + 1) for row in ours] == [(row[0], int(row[-1])) for row in peer]
+        assert np.array_equal(np.array([row[3:] for row in ours], float), np.array([row[2:-1] for row in peer], float))
+
+
+def test_deterding_faults(tmp_path):
+    """Rows as KEEL writes them; one is short, one of a speaker that does not exist, one is no number."""
+    row = "0,{},0," + "0.5," * 10 + "{}"
+    rows = ["@relation vowel", row.format(0, 0), row.format(99, 0), "1,2,3", row.format(0, "x")]
+    file = tmp_path / "vowel.dat"
+    file.write_text("\n".join(rows) + "\n")
+    done = prepare("deterding", tmp_path / "data", corpus=file)
+    assert done.returncode == 1
+    for part in ("line 3: part 0, speaker 99", "line 4: 3 fields", "line 5:", "class 0: 1 rows, expected 6"):
+        assert part in done.stderr
+    file.write_text(rows[1] + "\n")
+    assert prepare("deterding", tmp_path / "data", corpus=file, partial="true").returncode == 0
+
+
+def test_validate_step(tmp_path):
+    good = words_folder(tmp_path / "good", ["a"])
+    bad = words_folder(tmp_path / "bad", ["b"])
+    (bad / "audio" / "b-0.wav").unlink()
+    step = str(ROOT / "steps" / "validate_data.py")
+    done = subprocess.run([sys.executable, step, str(good)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "sound: 3 utterances, 1 speakers" in done.stdout
+    done = subprocess.run([sys.executable, step, str(good), str(bad)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "audio file missing (1): b-0" in done.stdout and "1 fault" in done.stderr
