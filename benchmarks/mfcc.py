@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-RATE, SECONDS, REPEATS = 16000, 60, 15
+RATE, SECONDS, REPEATS = 16000, 60, 30
 
 
 def speechlike() -> np.ndarray:
