@@ -75,7 +75,7 @@ def string_table(hmms: HmmSet, columns: np.ndarray) -> StringTable:
 
 def align_strings(table: StringTable, strings, log_likelihoods: np.ndarray) -> Alignments:
     """Best path of each of ``strings`` (tuples of word indices) through ``log_likelihoods`` [T, S']."""
-    chains = [_chain(table, string) for string in strings]
+    chains = [string_chain(table, string) for string in strings]
     start = np.concatenate([[0], np.cumsum([len(chain) for chain in chains])]).astype(np.int64)
     units = np.concatenate(chains).astype(np.int64)
     frames, paths = len(log_likelihoods), len(strings)
@@ -89,7 +89,8 @@ def align_strings(table: StringTable, strings, log_likelihoods: np.ndarray) -> A
     return Alignments(scores, states, constants, [row[:count] for row, count in zip(taken, counts)])
 
 
-def _chain(table: StringTable, string) -> list[int]:
+def string_chain(table: StringTable, string) -> list[int]:
+    """Units of a string's model in order, optional silences included."""
     chain = [table.silence] if table.silence >= 0 else []
     for word in string:
         chain += table.word_units[word]
