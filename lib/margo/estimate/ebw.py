@@ -55,3 +55,26 @@ def ebw_update(means, variances, numerator, denominator, D, floor=0.0):
             f"{updated[k].min():.6g}, occupancy {n[k]:.6g} ({int(bad.sum())} of {len(n)} Gaussians)"
         )
     return means + step, np.maximum(updated, floor)
+
+
+def smoothing_constants(means, variances, numerator, denominator, against, growth) -> np.ndarray:
+    """``D[K]``: ``growth`` times what counts ``against`` each Gaussian [K], but at least twice :func:`smallest_D`."""
+    return np.maximum(growth * against, 2.0 * smallest_D(means, variances, numerator, denominator))
+
+
+def ebw_probabilities(log_probs, net, against, groups, growth):
+    """New log probabilities of discrete distributions, [PW10] (4), with a ``D`` for each distribution.
+
+    ``log_probs`` [J], ``net`` [J] = p dF/dp (counts for minus counts against), ``against`` [J], ``groups`` int [J]: the
+    distribution of each. ``p <- (net + D p) / sum`` with D = growth * sum(against) + twice what keeps all positive.
+    """
+    probs = np.exp(log_probs)
+    possible = probs > 0
+    number = int(groups.max(initial=-1)) + 1
+    least = np.zeros(number)
+    np.maximum.at(least, groups[possible], -net[possible] / probs[possible])
+    D = growth * np.bincount(groups, against, number) + 2.0 * least
+    raised = np.where(possible, net + D[groups] * probs, 0.0)
+    totals = np.bincount(groups, raised, number)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(totals[groups] > 0, np.log(raised / totals[groups]), log_probs)

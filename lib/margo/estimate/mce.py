@@ -17,7 +17,7 @@ import numpy as np
 from margo.estimate import rprop
 from margo.estimate.options import MceOptions
 from margo.estimate.paths import Paths, Slots, score_paths, weigh_paths
-from margo.estimate.signed import Signed, gradients
+from margo.estimate.signed import Signed, gradients, row_groups
 from margo.model.hmm import HmmSet
 from margo.model.pool import GaussianPool
 
@@ -89,9 +89,9 @@ def start(hmms: HmmSet, options: MceOptions = MceOptions()) -> dict[str, rprop.R
     """The optimiser of each kind of parameter before its first step."""
     shapes = {"means": hmms.pool.means.shape, "variances": hmms.pool.means.shape,
               "weights": hmms.pool.log_weights.shape, "transitions": hmms.log_transitions.shape}  # fmt: skip
-    factors = {"means": 1.0, "variances": options.variance_step}
+    factors = {"means": 1.0, "variances": options.variance_step, "weights": 1.0, "transitions": 1.0}
     return {
-        kind: rprop.start(shapes[kind], factors.get(kind, 1.0) * options.first_step, factors.get(kind, 1.0) * options.most_step)
+        kind: rprop.start(shapes[kind], factors[kind] * options.first_step, factors[kind] * options.most_step)
         for kind in options.parameters
     }
 
@@ -132,9 +132,11 @@ def moved(hmms: HmmSet, changes: dict[str, np.ndarray]) -> HmmSet:
 
 
 def _normalised(hmms: HmmSet, logits: np.ndarray) -> np.ndarray:
-    parts = []
-    for unit, begin in zip(hmms.units, hmms.transition_offsets):
-        block = logits[begin : begin + unit.log_transitions.size].reshape(unit.log_transitions.shape)
-        sums = np.logaddexp.reduce(block, axis=1, keepdims=True)
-        parts.append(np.where(np.isfinite(sums), block - np.where(np.isfinite(sums), sums, 0.0), block).ravel())
-    return np.concatenate(parts)
+    """Log softmax over each row of each transition matrix; rows of the exit, all -inf, stay."""
+    groups = row_groups(hmms)
+    peaks = np.full(groups[-1] + 1, -np.inf)
+    np.maximum.at(peaks, groups, logits)
+    peaks = np.where(np.isfinite(peaks), peaks, 0.0)[groups]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums = np.log(np.bincount(groups, np.exp(logits - peaks)))[groups]
+        return np.where(np.isfinite(sums), logits - peaks - sums, -np.inf)

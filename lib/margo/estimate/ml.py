@@ -99,7 +99,7 @@ def update(hmms: HmmSet, stats: Stats, options: MlOptions = MlOptions()) -> tupl
         low = (variances < hmms.variance_floor) & (weight[:, None] > 0)
         floored = int(low.sum())
         variances = np.where(low, hmms.variance_floor, variances)
-    _check_result(hmms, means, variances, stats.occupancy)
+    check_result(hmms, means, variances, stats.occupancy)
     updated = replace(
         hmms.with_transitions(_transitions(hmms, stats.transitions)),
         pool=GaussianPool(means, variances, log_weights, pool.offsets),
@@ -222,7 +222,7 @@ def _check(hmms: HmmSet, stats: Stats) -> None:
     refuse([f"{hmms.place(k)}: occupancy {stats.occupancy[k]}" for k in np.flatnonzero(bad)[:20]], "statistics")
 
 
-def _check_result(hmms: HmmSet, means: np.ndarray, variances: np.ndarray, occupancy: np.ndarray) -> None:
+def check_result(hmms: HmmSet, means: np.ndarray, variances: np.ndarray, occupancy: np.ndarray) -> None:
     faults = []
     for name, values, wrong in (
         ("mean", means, ~np.isfinite(means)),

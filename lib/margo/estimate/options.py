@@ -74,3 +74,44 @@ class MceOptions:
             "most_step": POSITIVE, "variance_step": POSITIVE, "iterations": ONE_OR_MORE, "refresh": ONE_OR_MORE,
             "check": ONE_OR_MORE, "parameters": ("one or more kinds", len),
         })  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MmiOptions:
+    """Maximum mutual information by extended Baum-Welch."""
+
+    acoustic_scale: float = knob(0.03, "kappa: log-likelihoods of frames are multiplied by this")
+    growth: float = knob(1.0, "E: the smoothing constant D is this times the denominator's occupancy")
+    tau: float = knob(0.0, "I-smoothing: frames of each Gaussian's own data added to its numerator")
+    boost: float = knob(0.0, "boosted MMI: how much less a right word counts in the denominator")
+    parameters: tuple[str, ...] = knob(("means", "variances"), "kinds of parameters to train", PARAMETERS)
+    iterations: int = knob(8, "iterations")
+    check: int = knob(2, "iterations between trials on the development data")
+    double: bool = knob(False, "matrix products in float64 instead of float32")
+
+    def __post_init__(self):
+        _require(self, {
+            "acoustic_scale": POSITIVE, "growth": POSITIVE, "tau": NOT_NEGATIVE, "boost": NOT_NEGATIVE,
+            "iterations": ONE_OR_MORE, "check": ONE_OR_MORE, "parameters": ("one or more kinds", len),
+        })  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MmOptions:
+    """Maximum margin by extended Baum-Welch."""
+
+    competitors: int = knob(5, "strings (or other words) that each utterance is set against")
+    slope: float = knob(1.0, "lambda of the margin, over the standard deviation of its logarithm on train")
+    eta: float = knob(10.0, "how nearly the best competitor stands for all of them")
+    growth: float = knob(2.0, "E: the smoothing constant D is this times what counts against a Gaussian")
+    parameters: tuple[str, ...] = knob(("means",), "kinds of parameters to train", PARAMETERS)
+    iterations: int = knob(20, "iterations")
+    refresh: int = knob(5, "iterations between searches for competitors and their paths")
+    check: int = knob(5, "iterations between trials on the development data")
+
+    def __post_init__(self):
+        _require(self, {
+            "competitors": ONE_OR_MORE, "slope": POSITIVE, "eta": POSITIVE, "growth": POSITIVE,
+            "iterations": ONE_OR_MORE, "refresh": ONE_OR_MORE, "check": ONE_OR_MORE,
+            "parameters": ("one or more kinds", len),
+        })  # fmt: skip

@@ -158,12 +158,16 @@ def score_paths(hmms: HmmSet, x: np.ndarray, paths: Paths, places: Slots) -> Sco
     posteriors = np.empty((len(places.state), int(pool.sizes.max())))
     logs = np.empty(len(places.state))
     constants = pool.log_weights - 0.5 * np.log(2 * np.pi * pool.variances).sum(axis=1)
-    _components(x, places.frame, places.state, pool.means, 1 / pool.variances, constants, pool.offsets, logs, posteriors)
+    _components(
+        x, places.frame, places.state, pool.means, 1 / pool.variances, constants, pool.offsets, logs, posteriors
+    )
     sums = np.concatenate([[0.0], np.cumsum(logs[places.slot])])
     return Scored(paths.constants + sums[places.path_start[1:]] - sums[places.path_start[:-1]], posteriors)
 
 
-def weigh_paths(hmms: HmmSet, x: np.ndarray, paths: Paths, places: Slots, scored: Scored, weights: np.ndarray) -> Signed:
+def weigh_paths(
+    hmms: HmmSet, x: np.ndarray, paths: Paths, places: Slots, scored: Scored, weights: np.ndarray
+) -> Signed:
     """Statistics of ``sum_p weights[p] * (frames of path p)``; weights [P] may be of either sign.
 
     A slot's weight is the sum over the paths through it: what the reference and a competitor share cancels first.

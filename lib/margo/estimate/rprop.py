@@ -15,7 +15,7 @@ LEAST = 1e-3  # of the first step
 
 @dataclass(frozen=True, eq=False)
 class Rprop:
-    """Step sizes and the signs of the last gradient, each of the parameters' shape; ``first`` and ``most`` bound them."""
+    """Step sizes and the signs of the last gradient, each of the parameters' shape, and what bounds the steps."""
 
     steps: np.ndarray
     signs: np.ndarray

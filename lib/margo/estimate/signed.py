@@ -57,10 +57,13 @@ def gradients(hmms: HmmSet, occupancy, first, second, transitions) -> dict[str, 
     }
 
 
+def row_groups(hmms: HmmSet) -> np.ndarray:
+    """Which row of which unit's transition matrix each of the flat transitions is in, int [P]."""
+    sizes = np.array([len(unit.log_transitions) for unit in hmms.units])
+    return np.repeat(np.arange(sizes.sum()), np.repeat(sizes, sizes))
+
+
 def row_sums(hmms: HmmSet, values: np.ndarray) -> np.ndarray:
     """``values`` [P] summed over each row of each unit's transition matrix, and put back at every place of it [P]."""
-    parts = []
-    for unit, start in zip(hmms.units, hmms.transition_offsets):
-        block = values[start : start + unit.log_transitions.size].reshape(unit.log_transitions.shape)
-        parts.append(np.repeat(block.sum(axis=1), len(block)))
-    return np.concatenate(parts)
+    groups = row_groups(hmms)
+    return np.bincount(groups, values)[groups]

@@ -1,0 +1,217 @@
+"""Maximum mutual information, exactly: log posterior probability of what was said among all that can be said.
+
+    F = sum_i log p(X_i, W_i) - log sum_W p(X_i, W)          p(X, W) = P(W) sum_paths prod a prod p(x_t | s_t)^kappa
+
+The numerator runs over the string's own model, the denominator over the whole recognition graph; no lattices. Boosted
+MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: with l the number of frames of the
+reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so that
+each word of the reference found in its place counts 1; silence earns nothing.
+
+The update is extended Baum-Welch (:mod:`margo.estimate.ebw`) with D = growth * (occupancy in the denominator), and
+I-smoothing: tau frames of each Gaussian's numerator mean and variance added to its numerator.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margo.estimate.ebw_hmm import ebw_step
+from margo.estimate.ml import unusable
+from margo.estimate.options import MmiOptions
+from margo.estimate.signed import gradients
+from margo.estimate.stats import Stats, add_gaussians
+from margo.model.grammar import recognition_graph, string_score
+from margo.model.graph import Graph, align_graph
+from margo.model.hmm import HmmSet
+from margo.model.likelihood import evaluate, scorer
+from margo.search.forward_backward import posteriors
+from margo.search.scaled import Network, network, scaled_posteriors, string_network
+from margo.search.strings import string_table
+from margo.search.viterbi import viterbi
+
+BATCH = 1024  # frames that go through the products together
+
+
+@dataclass(eq=False)
+class MmiStats:
+    """Additive. ``net``: Gaussian statistics of the numerator less those of the denominator, times kappa (its
+    log_likelihood is the objective); ``against`` [K]: those occupancies of the denominator alone; transitions_for and
+    transitions_against [P]: expected counts; ``numerator``: its own statistics, kept only for I-smoothing;
+    ``errors``: utterances recognised wrongly."""
+
+    net: Stats
+    against: np.ndarray
+    transitions_for: np.ndarray
+    transitions_against: np.ndarray
+    numerator: Stats | None
+    errors: int
+
+    def __add__(self, other: "MmiStats") -> "MmiStats":
+        return MmiStats(
+            self.net + other.net,
+            self.against + other.against,
+            self.transitions_for + other.transitions_for,
+            self.transitions_against + other.transitions_against,
+            None if self.numerator is None else self.numerator + other.numerator,
+            self.errors + other.errors,
+        )
+
+
+def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> MmiStats:  # noqa: B008
+    """Statistics of ``(name, x[T, D], words)`` utterances."""
+    space = _Space(hmms, options)
+    stats = MmiStats(
+        Stats.zeros(hmms),
+        np.zeros(hmms.pool.n_gaussians),
+        np.zeros(len(hmms.log_transitions)),
+        np.zeros(len(hmms.log_transitions)),
+        Stats.zeros(hmms) if options.tau else None,
+        0,
+    )
+    dropped, batch, frames = [], [], 0
+    for name, x, words in utterances:
+        reason = unusable(hmms, x, words)
+        if reason:
+            dropped.append((name, reason))
+            continue
+        if batch and frames + len(x) > BATCH:
+            dropped += space.add(stats, batch)
+            batch, frames = [], 0
+        batch.append((name, x, words))
+        frames += len(x)
+    dropped += space.add(stats, batch) if batch else []
+    stats.net.dropped = tuple(dropped)
+    return stats
+
+
+def update(hmms: HmmSet, stats: MmiStats, options: MmiOptions = MmiOptions()) -> tuple[HmmSet, dict]:  # noqa: B008
+    """One EBW step; the report's objective is that of the model that came in, per utterance."""
+    occupancy, first, second, transitions = _net(hmms, stats)
+    if options.tau:
+        own = _about_means(hmms, stats.numerator)
+        seen = own[0] > 0
+        safe = np.where(seen, own[0], 1.0)[:, None]
+        weight = options.tau * options.acoustic_scale  # statistics are in units of kappa frames
+        occupancy = occupancy + weight * seen
+        first, second = first + weight * own[1] / safe, second + weight * own[2] / safe
+    net, against = (occupancy, first, second, transitions), (stats.against, stats.transitions_against)
+    updated, report = ebw_step(hmms, net, against, options.parameters, options.growth)
+    objective = stats.net.log_likelihood / max(stats.net.utterances, 1)
+    return updated, {
+        "objective": objective,
+        "train_errors": stats.errors,
+        "utterances": stats.net.utterances,
+        "frames": stats.net.frames,
+        **report,
+    }
+
+
+def gradient(hmms: HmmSet, stats: MmiStats) -> dict[str, np.ndarray]:
+    """Gradient of the summed objective, by kind of parameter (see :func:`margo.estimate.signed.gradients`)."""
+    return gradients(hmms, *_net(hmms, stats))
+
+
+def _net(hmms: HmmSet, stats: MmiStats) -> tuple[np.ndarray, ...]:
+    return *_about_means(hmms, stats.net), stats.transitions_for - stats.transitions_against
+
+
+def _about_means(hmms: HmmSet, stats: Stats) -> tuple[np.ndarray, ...]:
+    """``(occupancy, first, second)`` moved from the statistics' centre to each Gaussian's mean."""
+    n, gap = stats.occupancy[:, None], hmms.pool.means - stats.centre
+    return stats.occupancy, stats.first - n * gap, stats.second - 2 * gap * stats.first + n * gap**2
+
+
+class _Space:
+    """A model compiled for a pass."""
+
+    def __init__(self, hmms: HmmSet, options: MmiOptions):
+        self.hmms, self.options = hmms, options
+        self.graph = recognition_graph(hmms)
+        self.network = network(self.graph)
+        self.table = string_table(hmms, self.graph.states)
+        self.compiled = scorer(hmms.pool, self.graph.states, np.float64 if options.double else np.float32)
+        self.transitions = "transitions" in options.parameters
+
+    def add(self, stats: MmiStats, batch) -> list[tuple[str, str]]:
+        """Statistics of a batch; returns the utterances that had to be dropped."""
+        kappa = self.options.acoustic_scale
+        evaluation = evaluate(self.compiled, np.concatenate([x for _, x, _ in batch]))
+        scores = evaluation.log_likelihoods
+        bounds = np.concatenate([[0], np.cumsum([len(x) for _, x, _ in batch])])
+        flat = _Flattened(scores, kappa)
+        above, below = np.zeros(scores.shape), np.zeros(scores.shape)
+        dropped = []
+        for (name, x, words), first, last in zip(batch, bounds[:-1], bounds[1:]):
+            place = slice(first, last)
+            found = self.one(stats, flat[place], words, above[place], below[place])
+            if found is None:
+                dropped.append((name, f"{len(x)} frames are too few for the model of its words"))
+                continue
+            objective, right = found
+            stats.net.log_likelihood += objective
+            stats.net.utterances += 1
+            stats.net.frames += len(x)
+            stats.errors += not right
+        add_gaussians(stats.net, self.compiled, evaluation, kappa * (above - below))
+        if stats.numerator is not None:
+            add_gaussians(stats.numerator, self.compiled, evaluation, kappa * above)
+        factors = (kappa * below.T / evaluation.totals).astype(evaluation.shares.dtype)
+        shared = np.einsum("ct,ct->c", evaluation.shares, np.repeat(factors, np.diff(self.compiled.starts), axis=0))
+        stats.against[self.compiled.gaussians] += shared
+        return dropped
+
+    def one(self, stats: MmiStats, flat: "_Flattened", words, above: np.ndarray, below: np.ndarray):
+        """``(objective, recognised?)`` of an utterance, its posteriors added to ``above`` and ``below`` [T, S'];
+        None when its words do not fit its frames."""
+        forced = string_network(self.table, tuple(self.hmms.word_index[word] for word in words))
+        numerator = self.run(forced, None, words, flat, above, stats.transitions_for)
+        if numerator == -np.inf:
+            return None
+        rivals = flat
+        if self.options.boost:
+            earned = self.options.boost / flat.kappa * self.accuracies(words, flat.scores)
+            rivals = _Flattened(flat.scores - earned, flat.kappa)
+        denominator = self.run(self.network, self.graph, words, rivals, below, stats.transitions_against)
+        best = viterbi(self.graph, flat.scores)
+        return numerator + string_score(self.hmms, words) - denominator, best.word_names == tuple(words)
+
+    def run(self, net: Network, graph: Graph | None, words, flat: "_Flattened", occupancies, transitions) -> float:
+        """Log total of a network, posteriors and transition counts added; in the log domain where the linear fails."""
+        counts = np.zeros(len(net.source)) if self.transitions else None
+        total = scaled_posteriors(net, flat.linear, occupancies, counts)
+        if np.isnan(total):
+            graph = graph or align_graph(self.hmms, words)
+            columns = np.searchsorted(self.graph.states, graph.states)
+            found = posteriors(graph, flat.scores[:, columns], scale=flat.kappa)
+            occupancies[:, columns] += found.occupancies
+            if self.transitions:
+                transitions += graph.transition_counts(found.arc_counts, len(transitions))
+            return float(found.log_likelihood[0])
+        if self.transitions:
+            used = net.transition >= 0
+            transitions += np.bincount(net.transition[used], counts[used], len(transitions))
+        return total + flat.kappa * float(flat.peaks.sum())
+
+    def accuracies(self, words, scores: np.ndarray) -> np.ndarray:
+        """What a path through each state earns at each frame, [T, S']."""
+        forced = align_graph(self.hmms, words)
+        path = viterbi(forced, scores[:, np.searchsorted(self.graph.states, forced.states)])
+        earned = np.zeros(scores.shape)
+        for segment in path.words:
+            units = self.hmms.lexicon[self.hmms.words[segment.index]]
+            states = np.concatenate([self.hmms.units[self.hmms.unit_index[unit]].states for unit in units])
+            columns = np.searchsorted(self.graph.states, np.unique(states))
+            earned[segment.start : segment.end, columns] = 1 / (segment.end - segment.start)
+        return earned
+
+
+class _Flattened:
+    """Log-likelihoods [T, S'] and their kappa-th powers, each frame relative to its best state."""
+
+    def __init__(self, scores: np.ndarray, kappa: float, peaks=None, linear=None):
+        self.scores, self.kappa = scores, kappa
+        self.peaks = scores.max(axis=1) if peaks is None else peaks
+        self.linear = np.exp(kappa * (scores - self.peaks[:, None])) if linear is None else linear
+
+    def __getitem__(self, place: slice) -> "_Flattened":
+        return _Flattened(self.scores[place], self.kappa, self.peaks[place], self.linear[place])
