@@ -102,15 +102,9 @@ def log_likelihoods_of_many(compiled: Scorer, frames: list[np.ndarray], batch: i
 def evaluate(compiled: Scorer, x: np.ndarray) -> Evaluation:
     """As :func:`log_likelihoods`, keeping the components' shares for :mod:`margo.estimate.stats`; x without NaN."""
     extended = extend(compiled, x)
-    frames, states = len(x), len(compiled.states)
-    scores = np.empty((frames, states))
-    shares = np.empty((len(compiled.gaussians), frames), extended.dtype)
-    totals = np.empty((states, frames), extended.dtype)
-    for place, block in _blocks(compiled, extended):
-        logs, totals[:, place] = _reduce(compiled, block)
-        scores[place] = logs.T
-        shares[:, place] = block
-    return Evaluation(extended, scores, shares, totals)
+    shares = compiled.matrix @ extended.T
+    logs, totals = _reduce(compiled, shares)
+    return Evaluation(extended, np.ascontiguousarray(logs.T, np.float64), shares, totals)
 
 
 def path_components(pool: GaussianPool, x: np.ndarray, states: np.ndarray) -> np.ndarray:

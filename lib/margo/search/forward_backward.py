@@ -109,14 +109,14 @@ def _forward(arc_start, source, log_prob, state, start, scores, scale, alpha):
     alpha[0, :emitting] = -np.inf
     for row in range(len(scores) + 1):
         for node in range(0 if row else emitting, nodes):
-            before = alpha[row - 1] if node < emitting else alpha[row]
+            before = row - 1 if node < emitting else row
             if row == 0 and node == start:
                 alpha[row, node] = 0.0
                 continue
             best = -np.inf
             count = 0
             for arc in range(arc_start[node], arc_start[node + 1]):
-                value = before[source[arc]] + log_prob[arc]
+                value = alpha[before, source[arc]] + log_prob[arc]
                 if value > -np.inf:
                     values[count] = value
                     count += 1
@@ -188,14 +188,14 @@ def _posteriors(
                 if not log_posterior > NEGLIGIBLE:
                     continue
                 ahead = beta[node] - total
-                before = alpha[row]
+                before = row
                 if node < emitting:
                     if labels[node] >= 0:
                         occupancies[first + row - 1, labels[node]] += np.exp(log_posterior)
                     ahead += scale * scores[row - 1, state[node]]
-                    before = alpha[row - 1]
+                    before = row - 1
                 for arc in range(arc_start[node], arc_start[node + 1]):
-                    value = before[source[arc]] + log_prob[arc] + ahead
+                    value = alpha[before, source[arc]] + log_prob[arc] + ahead
                     if value > NEGLIGIBLE:
                         arc_counts[arc] += np.exp(value)
             beta, after = after, beta
