@@ -1,9 +1,10 @@
 """Train HMMs by maximum likelihood: a start, Baum-Welch, and mixtures grown by splitting.
 
 Without --init every word of the transcripts gets a left-to-right model, started flat: every state has the whole data's
-mean and variance. With --init training goes on from that model. Components double until there are
---mixtures a state, with Baum-Welch to convergence at each number. The grammar goes into the model: one word where every
-transcript is one word, else a loop of words.
+mean and variance; or, with --labels, from segments labelled by hand. With --init training goes on from that model.
+Components double until there are --mixtures a state, with Baum-Welch to convergence at each number. The grammar goes
+into the model: one word where every transcript is one word, else a loop of words; or a bigram of the transcripts, its
+scale and insertion penalty tuned on --dev where that is asked for.
 """
 
 from dataclasses import dataclass
@@ -20,34 +21,44 @@ class Options(MlOptions, Parallel, Seeded, Trainer):
     init: str = option("", help="folder of the model to start from")
     out: Path = option(help="folder to write")
     mixtures: int = option(1, help="Gaussians per state to end with")
+    labels: Path | None = option(None, help="CTM file of hand labels to start from: even splits, segmental k-means")
     states: int = option(12, help="emitting states of a word")
     skip: float = option(0.0, help="probability, at the start, of skipping a state; 0 allows no skips")
     silence_states: int = option(0, help="states of an optional silence around and between words; 0 for none")
-    grammar: str = option("auto", choices=("auto", "isolated", "loop"), help="what may be recognised")
-    insertion_penalty: float = option(0.0, help="added to the score for every word of a loop")
+    grammar: str = option("auto", choices=("auto", "isolated", "loop", "bigram"), help="what may be recognised")
+    insertion_penalty: float = option(0.0, help="added to the score for every word of a loop or bigram")
+    scale: float = option(1.0, help="factor of a bigram's log probabilities")
+    tune_scales: tuple[float, ...] = option((), help="scales of the bigram to try on --dev (none: --scale it is)")
+    tune_penalties: tuple[float, ...] = option((0.0,), help="insertion penalties to try with each of --tune-scales")
 
     def __post_init__(self):
         super().__post_init__()
         for name, least in (("mixtures", 1), ("states", 1), ("silence_states", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}, expected at least {least}")
+        if self.tune_scales and not (self.dev and self.grammar == "bigram"):
+            raise ValueError("--tune-scales needs --dev and --grammar bigram")
 
 
 def run(options: Options, step):
     from margo.formats.models import write_model
     from margo.runtime import epochs, speech
     from margo.runtime.training import MlTraining, errors_on
+    from margo.runtime.tuning import tuned
 
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     if options.init:
         step.input(options.init, made_by="train_ml")
+    if options.labels:
+        step.input_file(options.labels)
     with step.place() as where:
         training = MlTraining(options, data, where, step)
         state, _ = epochs.train(step, training.start, training.advance, training.save, training.load)
-        write_model(step.output("model.npz"), state.hmms)
+        hmms = tuned(state.hmms, options, where, step) if options.tune_scales else state.hmms
+        write_model(step.output("model.npz"), hmms)
         epochs.finish(step)
         if options.dev:
-            step.extra["dev"] = errors_on(state.hmms, options.dev, where, step)
+            step.extra["dev"] = errors_on(hmms, options.dev, where, step)
 
 
 if __name__ == "__main__":

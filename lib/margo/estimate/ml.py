@@ -20,6 +20,7 @@ from margo.model.pool import GaussianPool
 from margo.search.forward_backward import posteriors
 
 BATCH = 1024  # frames of utterances with the same transcript that are taken at a time
+DEFAULTS = MlOptions()
 PERTURBATION = 0.2  # standard deviations, as HHEd MU
 
 
@@ -39,10 +40,13 @@ def unusable(hmms: HmmSet, x: np.ndarray, words) -> str | None:
     return None
 
 
-def accumulate(hmms: HmmSet, utterances: Iterable[tuple], options: MlOptions = MlOptions()) -> Stats:  # noqa: B008
+def accumulate(
+    hmms: HmmSet, utterances: Iterable[tuple], options: MlOptions = DEFAULTS, scale: float = 1.0
+) -> Stats:  # fmt: skip
     """Statistics of one pass of the E-step over ``utterances``.
 
-    Utterances with the same transcript share a graph and go through the products together.
+    Utterances with the same transcript share a graph and go through the products together. ``scale`` below 1, of the
+    log-likelihoods of frames, makes posteriors softer (annealing), and ``log_likelihood`` that of the scaled ones.
     """
     stats = Stats.zeros(hmms)
     dropped = []
@@ -61,7 +65,7 @@ def accumulate(hmms: HmmSet, utterances: Iterable[tuple], options: MlOptions = M
         for batch in _batches(members):
             evaluation = evaluate(compiled, np.concatenate([x for _, x in batch]))
             lengths = np.array([len(x) for _, x in batch])
-            found = posteriors(graph, evaluation.log_likelihoods, np.concatenate([[0], np.cumsum(lengths)]))
+            found = posteriors(graph, evaluation.log_likelihoods, np.concatenate([[0], np.cumsum(lengths)]), scale)
             add_gaussians(stats, compiled, evaluation, found.occupancies, options.prune)
             arc_counts += found.arc_counts
             counted = np.isfinite(found.log_likelihood)
@@ -75,7 +79,7 @@ def accumulate(hmms: HmmSet, utterances: Iterable[tuple], options: MlOptions = M
     return stats
 
 
-def update(hmms: HmmSet, stats: Stats, options: MlOptions = MlOptions()) -> tuple[HmmSet, dict]:  # noqa: B008
+def update(hmms: HmmSet, stats: Stats, options: MlOptions = DEFAULTS) -> tuple[HmmSet, dict]:
     """The M-step: the model that maximises the auxiliary function, and a report of what was done.
 
     Means, variances (about the new means, floored at ``hmms.variance_floor``), weights and transitions. A component
@@ -154,7 +158,7 @@ def converged(previous: float | None, current: float, tolerance: float) -> bool:
 
 
 def baum_welch(
-    hmms: HmmSet, utterances: list[tuple], iterations: int, options: MlOptions = MlOptions()  # noqa: B008
+    hmms: HmmSet, utterances: list[tuple], iterations: int, options: MlOptions = DEFAULTS
 ) -> tuple[HmmSet, list[dict]]:  # fmt: skip
     """Up to ``iterations`` passes in this process, until :func:`converged`; the model and one report a pass."""
     reports: list[dict] = []

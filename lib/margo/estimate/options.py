@@ -22,6 +22,8 @@ class MlOptions:
     iterations: int = knob(20, "most iterations at each number of mixtures")
     tolerance: float = knob(0.01, "stop when the log-likelihood per frame rises by less than this")
     double: bool = knob(False, "matrix products in float64 instead of float32")
+    anneal: int = knob(0, "first passes behind a flat start, in which the scale of frames' log-likelihoods rises to 1")
+    anneal_from: float = knob(0.01, "the scale that they start with")
 
     def __post_init__(self):
         for name in ("variance_floor", "dead_weight", "prune", "tolerance"):
@@ -29,6 +31,8 @@ class MlOptions:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}, expected at least 0")
         if self.iterations < 1:
             raise ValueError(f"--iterations is {self.iterations}, expected at least 1")
+        if self.anneal < 0 or not 0 < self.anneal_from <= 1:
+            raise ValueError(f"--anneal is {self.anneal} from {self.anneal_from}, expected 0 or more from 0 to 1")
         if self.tie_variances not in TYING:
             raise ValueError(f"--tie-variances is {self.tie_variances}, expected one of {', '.join(TYING)}")
 

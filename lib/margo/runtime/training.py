@@ -8,14 +8,16 @@ from margo.errors import MargoError
 from margo.estimate import ml
 from margo.estimate.moments import Moments
 from margo.formats.models import pack, unpack
+from margo.model.bigram import bigram_counts, log_bigram
 from margo.model.grammar import grammar
 from margo.model.hmm import HmmSet, flat_start, whole_words
 from margo.runtime import passes, speech
+from margo.runtime.labels import start_from_labels
 from margo.signal.options import same_features
 
 
-def accumulate_ml(hmms: HmmSet, options, chunk):
-    return ml.accumulate(hmms, speech.load(chunk), options)
+def accumulate_ml(hmms: HmmSet, options, scale: float, chunk):
+    return ml.accumulate(hmms, speech.load(chunk), options, scale)
 
 
 def moments(chunk):
@@ -37,7 +39,7 @@ class MlState:
 
     hmms: HmmSet
     mixtures: int
-    passes: int
+    passes: int  # negative while annealing
     objective: float | None
 
 
@@ -68,13 +70,19 @@ class MlTraining:
             variance_floor=options.variance_floor * found.variance,
             meta={"features": self.data.features, "grammar": self.grammar(), "criterion": "ml", "seed": options.seed},
         )
-        return MlState(hmms, 1, 0, None)
+        if options.labels:
+            hmms = start_from_labels(hmms, options.labels, self.data, self.where, options, self.step.say)
+            return MlState(hmms, 1, 0, None)
+        return MlState(hmms, 1, -options.anneal, None)
 
     def grammar(self) -> dict:
         kind = self.options.grammar
         if kind == "auto":
             kind = "isolated" if self.data.isolated else "loop"
-        return grammar(kind, self.options.insertion_penalty)
+        table = None
+        if kind == "bigram":
+            table = log_bigram(bigram_counts((item.words for item in self.data.items), self.data.vocabulary))
+        return grammar(kind, self.options.insertion_penalty, table, self.options.scale)
 
     def grow(self, state: MlState) -> MlState:
         """Double the components, up to those asked for."""
@@ -84,10 +92,14 @@ class MlTraining:
         return MlState(ml.split(state.hmms, mixtures), mixtures, 0, None)
 
     def advance(self, iteration: int, state: MlState):
-        stats = speech.total(partial(accumulate_ml, state.hmms, self.options), self.data, self.where)
+        scale = self.options.anneal_from ** (-state.passes / self.options.anneal) if state.passes < 0 else 1.0
+        stats = speech.total(partial(accumulate_ml, state.hmms, self.options, scale), self.data, self.where)
         speech.check_dropped(stats.dropped, self.data, self.step, self.told)
         hmms, report = ml.update(state.hmms, stats, self.options)
         report["mixtures"] = state.mixtures
+        if state.passes < 0:
+            report |= {"scale": scale, "objective": report["objective"] / scale}
+            return MlState(hmms, state.mixtures, state.passes + 1, None), report, False
         enough = state.passes + 1 == self.options.iterations or ml.converged(
             state.objective, report["objective"], self.options.tolerance
         )

@@ -1,0 +1,38 @@
+"""Score an alignment against hand labels: how far its boundaries lie from theirs, and how many within 10, 20 and 30 ms.
+
+Counted are boundaries between neighbours in the labels. A boundary between two frames is placed midway between the
+centres of their windows. Writes boundaries.json, the same as text in boundaries, and a histogram for the report.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+
+@dataclass(frozen=True)
+class Options:
+    ali: Path = option(help="folder of an alignment, with the file ali.ctm")
+    data: Path = option(help="feature folder that was aligned")
+    labels: Path = option(help="CTM file of hand labels")
+    out: Path = option(help="folder to write")
+
+
+def run(options: Options, step):
+    from margo.formats.atomic import write_json, write_text
+    from margo.formats.plots import write_plots
+    from margo.runtime import speech
+    from margo.runtime.labels import boundary_report, errors_of_alignment
+
+    data = speech.read(step.input(options.data, made_by="make_mfcc"))
+    folder = step.input(options.ali, made_by="align")
+    errors, missing = errors_of_alignment(folder / "ali.ctm", step.input_file(options.labels), data)
+    facts, text, plot = boundary_report(errors, missing, f"{folder.name}, {data.folder.name}")
+    write_json(step.output("boundaries.json"), facts)
+    write_text(step.output("boundaries"), text)
+    write_plots(step.output("plots.json").parent, [plot])
+    print(f"{folder.name} {data.folder.name}: {text.splitlines()[0]}")
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
