@@ -1,7 +1,9 @@
 """Maximum mutual information, exactly: log posterior probability of what was said among all that can be said.
 
-    F = sum_i log p(X_i, W_i) - log sum_W p(X_i, W)          p(X, W) = P(W) sum_paths prod a prod p(x_t | s_t)^kappa
+    F = sum_i log p(X_i, W_i) - log sum_W p(X_i, W)          p(X, W) = P(W)^kappa sum_paths prod a prod p(x_t | s_t)^kappa
 
+P(W) is all that the grammar adds in recognition (a bigram's scale and insertion penalties are made for log-likelihoods
+that are not scaled, so that kappa scales them as well).
 The numerator runs over the string's own model, the denominator over the whole recognition graph; no lattices. Boosted
 MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: with l the number of frames of the
 reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so that
@@ -20,7 +22,7 @@ from margo.estimate.ml import unusable
 from margo.estimate.options import MmiOptions
 from margo.estimate.signed import gradients
 from margo.estimate.stats import Stats, add_gaussians
-from margo.model.grammar import recognition_graph, string_score
+from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import Graph, align_graph
 from margo.model.hmm import HmmSet
 from margo.model.likelihood import evaluate, scorer
@@ -126,7 +128,9 @@ class _Space:
 
     def __init__(self, hmms: HmmSet, options: MmiOptions):
         self.hmms, self.options = hmms, options
-        self.graph = recognition_graph(hmms)
+        self.weighed = weighed_grammar(hmms, options.acoustic_scale)
+        self.graph = recognition_graph(self.weighed)
+        self.decoder = recognition_graph(hmms)
         self.network = network(self.graph)
         self.table = string_table(hmms, self.graph.states)
         self.compiled = scorer(hmms.pool, self.graph.states, np.float64 if options.double else np.float32)
@@ -172,8 +176,8 @@ class _Space:
             earned = self.options.boost / flat.kappa * self.accuracies(words, flat.scores)
             rivals = _Flattened(flat.scores - earned, flat.kappa)
         denominator = self.run(self.network, self.graph, words, rivals, below, stats.transitions_against)
-        best = viterbi(self.graph, flat.scores)
-        return numerator + string_score(self.hmms, words) - denominator, best.word_names == tuple(words)
+        best = viterbi(self.decoder, flat.scores)
+        return numerator + string_score(self.weighed, words) - denominator, best.word_names == tuple(words)
 
     def run(self, net: Network, graph: Graph | None, words, flat: "_Flattened", occupancies, transitions) -> float:
         """Log total of a network, posteriors and transition counts added; in the log domain where the linear fails."""

@@ -1,5 +1,7 @@
 """Which word strings are possible and what each costs: a table in the model's ``meta``, its graph, a string's score."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from margo.errors import MargoError
@@ -28,6 +30,17 @@ def grammar(kind: str, insertion_penalty: float = 0.0, log_bigram=None, scale: f
         table["scale"] = float(scale)
         table["log_bigram"] = [[value if value > -np.inf else None for value in row] for row in rows.tolist()]
     return table
+
+
+def with_grammar(hmms: HmmSet, **changes) -> HmmSet:
+    """The model with entries of its grammar's table changed."""
+    return replace(hmms, meta={**hmms.meta, "grammar": {**hmms.meta.get("grammar", {"kind": "loop"}), **changes}})
+
+
+def weighed_grammar(hmms: HmmSet, factor: float) -> HmmSet:
+    """The model with all that its grammar adds to scores (bigram, insertion penalty) times ``factor``."""
+    table = hmms.meta.get("grammar", {})
+    return with_grammar(hmms, **{key: factor * table[key] for key in ("insertion_penalty", "scale") if key in table})
 
 
 def recognition_graph(hmms: HmmSet) -> Graph:

@@ -1,22 +1,16 @@
 """Choosing a bigram's scale and insertion penalty on development data."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from margo.errors import MargoError
-from margo.model.grammar import recognition_graph
+from margo.model.grammar import recognition_graph, with_grammar
 from margo.model.hmm import HmmSet
 from margo.model.likelihood import log_likelihoods, scorer
 from margo.runtime import speech
 from margo.score.align import align as align_words
 from margo.search.viterbi import viterbi
-
-
-def with_grammar(hmms: HmmSet, **changes) -> HmmSet:
-    """The model with entries of its grammar's table changed."""
-    return replace(hmms, meta={**hmms.meta, "grammar": {**hmms.meta["grammar"], **changes}})
 
 
 def errors_by_grammar(hmms: HmmSet, settings: list[tuple[float, float]], chunk) -> np.ndarray:
