@@ -1,7 +1,8 @@
 """Train HMMs by maximum likelihood: a start, Baum-Welch, and mixtures grown by splitting.
 
 Without --init every word of the transcripts gets a left-to-right model, started flat: every state has the whole data's
-mean and variance; or, with --labels, from segments labelled by hand. With --init training goes on from that model.
+mean and variance; or, with --start labels, from segments labelled by hand: frames shared out evenly over the states,
+then segmental k-means. With --init training goes on from that model.
 Components double until there are --mixtures a state, with Baum-Welch to convergence at each number. The grammar goes
 into the model: one word where every transcript is one word, else a loop of words; or a bigram of the transcripts, its
 scale and insertion penalty tuned on --dev where that is asked for.
@@ -21,7 +22,8 @@ class Options(MlOptions, Parallel, Seeded, Trainer):
     init: str = option("", help="folder of the model to start from")
     out: Path = option(help="folder to write")
     mixtures: int = option(1, help="Gaussians per state to end with")
-    labels: Path | None = option(None, help="CTM file of hand labels to start from: even splits, segmental k-means")
+    start: str = option("flat", choices=("flat", "labels"), help="where training starts without --init")
+    labels: Path | None = option(None, help="CTM file of hand labels, for --start labels")
     states: int = option(12, help="emitting states of a word")
     skip: float = option(0.0, help="probability, at the start, of skipping a state; 0 allows no skips")
     silence_states: int = option(0, help="states of an optional silence around and between words; 0 for none")
@@ -36,6 +38,8 @@ class Options(MlOptions, Parallel, Seeded, Trainer):
         for name, least in (("mixtures", 1), ("states", 1), ("silence_states", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}, expected at least {least}")
+        if self.start == "labels" and not self.labels:
+            raise ValueError("--start labels needs --labels")
         if self.tune_scales and not (self.dev and self.grammar == "bigram"):
             raise ValueError("--tune-scales needs --dev and --grammar bigram")
 
@@ -49,7 +53,7 @@ def run(options: Options, step):
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     if options.init:
         step.input(options.init, made_by="train_ml")
-    if options.labels:
+    if options.start == "labels":
         step.input_file(options.labels)
     with step.place() as where:
         training = MlTraining(options, data, where, step)

@@ -1,9 +1,10 @@
 """Maximum mutual information, exactly: log posterior probability of what was said among all that can be said.
 
-    F = sum_i log p(X_i, W_i) - log sum_W p(X_i, W)          p(X, W) = P(W)^kappa sum_paths prod a prod p(x_t | s_t)^kappa
+    F = sum_i log p(X_i, W_i) - log sum_W p(X_i, W)     p(X, W) = P(W)^kappa sum_paths prod a prod p(x_t | s_t)^kappa
 
 P(W) is all that the grammar adds in recognition (a bigram's scale and insertion penalties are made for log-likelihoods
 that are not scaled, so that kappa scales them as well).
+
 The numerator runs over the string's own model, the denominator over the whole recognition graph; no lattices. Boosted
 MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: with l the number of frames of the
 reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so that

@@ -70,7 +70,7 @@ class MlTraining:
             variance_floor=options.variance_floor * found.variance,
             meta={"features": self.data.features, "grammar": self.grammar(), "criterion": "ml", "seed": options.seed},
         )
-        if options.labels:
+        if options.start == "labels":
             hmms = start_from_labels(hmms, options.labels, self.data, self.where, options, self.step.say)
             return MlState(hmms, 1, 0, None)
         return MlState(hmms, 1, -options.anneal, None)
