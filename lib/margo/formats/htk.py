@@ -18,6 +18,7 @@ from margo.model.pool import GaussianPool
 
 TOKEN = re.compile(r'<[^>\n]*>|~\w|"[^"\n]*"|[^\s<"]+')
 VARIANCE_FLOOR = "varFloor1"
+STRUCTURE = ("<BEGINHMM>", "<NUMSTATES>", "<STATE>", "<TRANSP>", "<ENDHMM>")  # what is not an option
 
 
 @dataclass(frozen=True)
@@ -211,8 +212,8 @@ class _Models:
             self.macros[kind[1], name] = value
 
     def options(self) -> None:
-        """Global options: only one stream of diagonal Gaussians is understood."""
-        while self.peek().startswith("<") and self.peek() != "<BEGINHMM>":
+        """Options, global or of one model: only one stream of diagonal Gaussians is understood."""
+        while self.peek().startswith("<") and self.peek() not in STRUCTURE:
             keyword = self.take().upper()
             if keyword == "<STREAMINFO>":
                 self.integer(1, 1)
@@ -234,10 +235,10 @@ class _Models:
 
     def hmm(self):
         self.expect("<BEGINHMM>")
-        self.options_inside()
+        self.options()
         self.expect("<NUMSTATES>")
         size = self.integer(3, 10_000)
-        self.options_inside()
+        self.options()
         states = [-1] * (size - 2)
         while self.peek() == "<STATE>":
             self.at += 1
@@ -250,17 +251,6 @@ class _Models:
             self.fail(f"<TRANSP> {size}", self.at - 1)
         self.expect("<ENDHMM>")
         return states, log_a
-
-    def options_inside(self) -> None:
-        while self.peek() in ("<VECSIZE>", "<STREAMINFO>", "<DIAGC>", "<NULLD>"):
-            self.options_one()
-
-    def options_one(self) -> None:
-        keyword = self.take().upper()
-        if keyword == "<STREAMINFO>":
-            self.integer(1, 1)
-        if keyword in ("<STREAMINFO>", "<VECSIZE>"):
-            self.integer(1, 100_000)
 
     def state(self) -> int:
         """Index of the pool state that stands here, which a macro shares."""

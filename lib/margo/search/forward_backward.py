@@ -40,7 +40,7 @@ def posteriors(
     (all of them by default). ``scale`` multiplies the log-likelihoods (kappa of MMI). Occupancies are summed by
     ``labels`` [E] of the emitting nodes: by default their state, L = S'; nodes with a negative label count nowhere.
     """
-    scores = _scores(graph, log_likelihoods)
+    scores = checked(graph, log_likelihoods)
     bounds = _bounds(bounds, len(scores))
     if labels is None:
         labels, n_labels = graph.state, len(graph.states)
@@ -58,7 +58,7 @@ def posteriors(
 
 def forward(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> np.ndarray:
     """Log forward probabilities [T + 1, n]; the utterance's log-likelihood is ``[-1, graph.end]``."""
-    scores = _scores(graph, log_likelihoods)
+    scores = checked(graph, log_likelihoods)
     alpha = np.empty((len(scores) + 1, graph.n_nodes))
     _forward(graph.arc_start, graph.source, graph.log_prob, graph.state, graph.start, scores, scale, alpha)
     return alpha
@@ -66,19 +66,16 @@ def forward(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> np
 
 def backward(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> np.ndarray:
     """Log backward probabilities [T + 1, n]; the utterance's log-likelihood is ``[0, graph.start]``."""
-    scores = _scores(graph, log_likelihoods)
+    scores = checked(graph, log_likelihoods)
     beta = np.empty((len(scores) + 1, graph.n_nodes))
-    values = np.empty(graph.n_arcs + 1)
-    for row in range(len(scores), -1, -1):
-        following = scores[row] if row < len(scores) else np.empty(0)
-        _backward_row(
-            graph.out_start, graph.out_arc, graph.destination, graph.log_prob, graph.state, graph.end, following, scale,
-            row == len(scores), beta[min(row + 1, len(scores))], beta[row], np.zeros(graph.n_nodes), values,
-        )  # fmt: skip
+    _backward(
+        graph.out_start, graph.out_arc, graph.destination, graph.log_prob, graph.state, graph.end, scores, scale, beta
+    )  # fmt: skip
     return beta
 
 
-def _scores(graph: Graph, log_likelihoods: np.ndarray) -> np.ndarray:
+def checked(graph: Graph, log_likelihoods: np.ndarray) -> np.ndarray:
+    """Likelihoods as the kernels want them, after a look at their shape."""
     scores = np.ascontiguousarray(log_likelihoods, np.float64)
     if scores.ndim != 2 or scores.shape[1] != len(graph.states):
         raise ValueError(f"log-likelihoods have shape {scores.shape}, the graph expects [T, {len(graph.states)}]")
@@ -158,6 +155,19 @@ def _backward_row(
                 count += 1
                 best = max(best, value)
         beta[node] = _sum_terms(values, count, best) if count > 1 else best
+
+
+@njit(cache=True)
+def _backward(out_start, out_arc, destination, log_prob, state, end, scores, scale, beta):
+    everywhere, values = np.zeros(beta.shape[1]), np.empty(len(out_arc) + 1)
+    frames = len(scores)
+    for step in range(frames + 1):
+        row = frames - step
+        following, after = scores[min(row, frames - 1)], beta[min(row + 1, frames)]  # not looked at in the last row
+        _backward_row(
+            out_start, out_arc, destination, log_prob, state, end, following, scale, step == 0, after, beta[row],
+            everywhere, values,
+        )  # fmt: skip
 
 
 @njit(cache=True)

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from margo.model.graph import Graph
-from margo.search.forward_backward import _scores
+from margo.search.forward_backward import checked
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Hypothesis:
 
 def nbest(graph: Graph, log_likelihoods: np.ndarray, n: int = 5) -> list[Hypothesis]:
     """Up to ``n`` best distinct word strings, best first; all there are if fewer, none if no path fits."""
-    scores = _scores(graph, log_likelihoods)
+    scores = checked(graph, log_likelihoods)
     completions = np.empty((len(scores) + 1, graph.n_nodes))
     _completions(
         graph.out_start, graph.out_arc, graph.destination, graph.log_prob, graph.state, graph.end, scores, completions

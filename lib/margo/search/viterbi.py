@@ -7,7 +7,7 @@ from numba import njit
 
 from margo.errors import MargoError
 from margo.model.graph import Graph
-from margo.search.forward_backward import _scores
+from margo.search.forward_backward import checked
 
 
 @dataclass(frozen=True)
@@ -38,27 +38,19 @@ def viterbi(graph: Graph, log_likelihoods: np.ndarray, beam: float = np.inf) -> 
     ``beam``: nodes further than this under the best of their frame are given up (off by default, and then exact).
     None when no path has exactly T frames, or none that the beam left.
     """
-    scores = _scores(graph, log_likelihoods)
-    back = np.empty((len(scores) + 1, graph.n_nodes), np.int32)
-    score = _viterbi(
-        graph.arc_start, graph.source, graph.log_prob, graph.state, graph.start, graph.end, scores, beam, back
-    )
+    score, back = _search(graph, log_likelihoods, beam)
     if not score > -np.inf:
         return None
-    nodes = np.empty(len(scores), np.int64)
+    nodes = np.empty(len(back) - 1, np.int64)
     marks = _trace(graph.source, graph.word, graph.unit, graph.n_emitting, graph.start, graph.end, back, nodes)
     words, units = _segments(graph, nodes, marks.tolist())
     names = tuple(graph.words[segment.index] for segment in words)
-    return Path(float(score), nodes, graph.states[graph.state[nodes]], words, units, names)
+    return Path(score, nodes, graph.states[graph.state[nodes]], words, units, names)
 
 
 def viterbi_score(graph: Graph, log_likelihoods: np.ndarray) -> float:
     """Score of the best path alone; -inf when there is none."""
-    scores = _scores(graph, log_likelihoods)
-    back = np.empty((len(scores) + 1, graph.n_nodes), np.int32)
-    return float(_viterbi(
-        graph.arc_start, graph.source, graph.log_prob, graph.state, graph.start, graph.end, scores, np.inf, back
-    ))  # fmt: skip
+    return _search(graph, log_likelihoods, np.inf)[0]
 
 
 def align(graph: Graph, log_likelihoods: np.ndarray) -> Path:
@@ -67,6 +59,15 @@ def align(graph: Graph, log_likelihoods: np.ndarray) -> Path:
     if path is None:
         raise MargoError(f"{len(log_likelihoods)} frames are too few for the transcript's model")
     return path
+
+
+def _search(graph: Graph, log_likelihoods: np.ndarray, beam: float) -> tuple[float, np.ndarray]:
+    scores = checked(graph, log_likelihoods)
+    back = np.empty((len(scores) + 1, graph.n_nodes), np.int32)
+    score = _viterbi(
+        graph.arc_start, graph.source, graph.log_prob, graph.state, graph.start, graph.end, scores, beam, back
+    )
+    return float(score), back
 
 
 def _segments(graph: Graph, nodes: np.ndarray, marks: list):
