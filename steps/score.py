@@ -16,7 +16,8 @@ class Options(Seeded):
     hyp: Path = option(help="folder of a decoding, with the file hyp")
     data: Path = option(help="data folder, with the files text and utt2spk")
     out: Path | None = option(None, help="folder named score to write, score.json goes beside it (default: HYP/score)")
-    map: Path | None = option(None, help="TOML file whose [map] table merges symbols of both sides, or removes them")
+    map: Path | None = option(None, help="TOML file with a table that merges symbols of both sides, or removes them")
+    map_table: str = option("map", help="name of that table")
     by: str = option("utterance", choices=("utterance", "speaker"), help="what the 95 % intervals draw")
     system: str = option("", help="name of the system (default: from the folder's name, <system>_<mixtures>/<set>)")
     mixtures: int = option(0, help="components per state (default: from the folder's name)")
@@ -39,7 +40,7 @@ def run(options: Options, step):
     step.inputs[str(options.data / "text")] = hash_file(options.data / "text")
     extra = {}
     if options.map:
-        symbol_map = read_symbol_map(options.map)
+        symbol_map = read_symbol_map(options.map, options.map_table)
         references = {name: map_symbols(words, symbol_map) for name, words in references.items()}
         hypotheses = {name: map_symbols(words, symbol_map) for name, words in hypotheses.items()}
         extra["map"] = options.map.name

@@ -203,3 +203,16 @@ def read_per_utt(folder) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     if references.keys() != counts.keys() or not counts:
         raise MargoError(f"{path}: every utterance needs its ref and its #csid line")
     return {name: (references[name], counts[name]) for name in counts}
+
+
+def read_confusions(folder) -> tuple[list[str], np.ndarray]:
+    """Symbols [V] and counts [V + 1, V + 1] of ``folder/score/confusion.csv``; the last of both are ``<eps>``."""
+    path = Path(folder) / "score" / "confusion.csv"
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+        names, counts = rows[0][1:], np.array([[int(cell) for cell in row[1:]] for row in rows[1:]])
+    except (OSError, UnicodeDecodeError, ValueError, IndexError) as error:
+        raise MargoError(f"{path}: not a table of confusions ({error})") from None
+    if names[-1:] != [EPSILON] or counts.shape != (len(names), len(names)) or [row[0] for row in rows[1:]] != names:
+        raise MargoError(f"{path}: not a table of confusions (rows and columns must be the same, {EPSILON} last)")
+    return names[:-1], counts

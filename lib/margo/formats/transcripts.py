@@ -47,16 +47,16 @@ def write_transcripts(path, table: Mapping[str, Iterable[str]]) -> None:
     write_text(path, "".join(" ".join([name, *table[name]]) + "\n" for name in sorted(table)))
 
 
-def read_symbol_map(path) -> dict[str, str]:
-    """The ``[map]`` table of a TOML file, ``symbol = "symbol"``; an empty string removes the symbol."""
+def read_symbol_map(path, name: str = "map") -> dict[str, str]:
+    """The table ``[name]`` of a TOML file, ``symbol = "symbol"``; an empty string removes the symbol."""
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("map")
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8")).get(name)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise MargoError(f"{path}: cannot be read as TOML ({error})") from None
     if not isinstance(table, dict):
-        raise MargoError(f'{path}: no [map] table with lines such as ix = "ih"')
+        raise MargoError(f'{path}: no [{name}] table with lines such as ix = "ih"')
     refuse(
-        [f"[map] {key} = {value!r}: expected one symbol or an empty string" for key, value in table.items()
+        [f"[{name}] {key} = {value!r}: expected one symbol or an empty string" for key, value in table.items()
          if not isinstance(value, str) or len(value.split()) > 1],
         str(path),
     )  # fmt: skip

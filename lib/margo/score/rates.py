@@ -57,6 +57,15 @@ def confusion_counts(alignments: Alignments) -> np.ndarray:
     return np.bincount(rows.astype(np.int64) * size + columns, minlength=size * size).reshape(size, size)
 
 
+def confusion_shares(counts: np.ndarray) -> np.ndarray:
+    """Per cent [V, V + 1] of each reference symbol recognised as each symbol, or (last column) as nothing.
+
+    ``counts`` [V + 1, V + 1] are :func:`confusion_counts`; a symbol that never occurs has zeros.
+    """
+    said = np.asarray(counts, float)[:-1]
+    return 100 * said / np.maximum(said.sum(axis=1, keepdims=True), 1)
+
+
 def by_speaker(alignments: Alignments, speakers: Sequence[str]) -> dict[str, dict[str, int]]:
     """For each speaker, sorted: utterances, words, correct, substitutions, deletions, insertions, errors, wrong."""
     names, inverse = np.unique(np.asarray(speakers), return_inverse=True)
