@@ -18,6 +18,14 @@ def best_level(values: np.ndarray, soft: float | None) -> tuple[float, float]:
     return level, level - soft * float(np.maximum(level - values, 0).sum())
 
 
+def lightest(costs: np.ndarray, cap: float | None) -> np.ndarray:
+    """The lambda [N] with sum 1 and 0 <= lambda <= cap that minimises costs . lambda: full on the smallest costs."""
+    cap = 1.0 if cap is None else min(cap, 1.0)
+    weights = np.empty(len(costs))
+    weights[np.argsort(costs, kind="stable")] = np.clip(1 - cap * np.arange(len(costs)), 0, cap)
+    return weights
+
+
 def onto_simplex(point: np.ndarray, cap: float | None) -> np.ndarray:
     """The nearest lambda [N] to ``point`` with sum 1 and 0 <= lambda <= cap.
 
@@ -87,14 +95,18 @@ def dual_value(b: np.ndarray, half: np.ndarray, radius2: float, guess: float = 0
     return float((floor + nu) * radius2 + (squares / (offset + nu)).sum()), floor + nu
 
 
+def steepest(problem: Problem) -> float:
+    """The largest norm of a pair's whole gradient (of its entries, should some be repeated)."""
+    squares = np.einsum("ed,ed->e", problem.gradients, problem.gradients)
+    return float(np.sqrt(np.bincount(problem.pair, squares, problem.n_pairs).max()))
+
+
 def scale_of(problem: Problem, objective: float) -> float:
     """What a gap is measured against: the objective, or 1 where it is smaller, or the problem's own size if below 1.
 
     Its size is the largest start margin or the most the ball lets a margin change to first order.
     """
-    squares = np.einsum("ed,ed->e", problem.gradients, problem.gradients)
-    reach = np.sqrt(problem.radius2 * np.bincount(problem.pair, squares, problem.n_pairs).max())
-    size = max(np.abs(problem.margins).max(), reach)
+    size = max(np.abs(problem.margins).max(), np.sqrt(problem.radius2) * steepest(problem))
     return max(abs(objective), min(1.0, size)) or 1.0
 
 
@@ -117,4 +129,5 @@ def certify(problem: Problem, shift: np.ndarray, augmentation: np.ndarray, multi
     """rho, objective, bound and gap of a feasible point and feasible multipliers, recomputed from the entries."""
     rho, objective = best_level(margins(problem, shift, augmentation), problem.soft)
     bound = upper_bound(problem, multipliers)
-    return {"rho": rho, "objective": objective, "bound": bound, "gap": (bound - objective) / scale_of(problem, objective)}
+    gap = (bound - objective) / scale_of(problem, objective)
+    return {"rho": rho, "objective": objective, "bound": bound, "gap": gap}

@@ -1,10 +1,10 @@
 """Primal-dual interior point on the second-order cone program, w_k and q_k = |w_k|^2 + v_k kept explicit.
 
 The cone of Gaussian k holds s_k = ((q_k / c + c) / 2, (q_k / c - c) / 2, w_k), for s_0^2 - s_1^2 - |w_k|^2 = v_k; its
-dual member is z_k = (z_0, z_1, -b_k) with z_0 + z_1 = 2 c a_k and c (z_0 - z_1) / 2 an upper bound of |b_k|^2 / (4 a_k).
-The rest is linear: margin_m + xi_m - rho against lambda_m, xi_m against C - lambda_m, 1 - sum q against nu. Both sides
-have interior points whatever the data, so iterates start feasible; what rounding takes away from that is put back by
-the next step. Steps are Mehrotra's with the scaling of Nesterov and Todd; the cones' blocks are inverted in
+dual member is z_k = (z_0, z_1, -b_k) with z_0 + z_1 = 2 c a_k, where c (z_0 - z_1) / 2 bounds |b_k|^2 / (4 a_k) from
+above. The rest is linear: margin_m + xi_m - rho against lambda_m, xi_m against C - lambda_m, 1 - sum q against nu. Both
+sides have interior points whatever the data, so iterates start feasible; what rounding takes away from that is put
+back by the next step. Steps are Mehrotra's with the scaling of Nesterov and Todd; the cones' blocks are inverted in
 closed form, which leaves the N + 1 variables (lambda, nu) of the dual. Nothing here needs a_k to stay away from zero:
 this is the method for programs with v_k > 0.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from margo.estimate.lme.certificate import dual_value
 from margo.estimate.lme.layout import Curvature, Layout, pull, push
-from margo.estimate.lme.newton import Bordered
+from margo.estimate.lme.newton import Bordered, expand, fold, room_for
 from margo.estimate.lme.progress import Best
 
 ITERATIONS = 100
@@ -62,7 +62,7 @@ def solve_conic(layout: Layout, best: Best, tolerance: float) -> None:
 
 
 def _start(layout: Layout, c: float) -> tuple[Cones, Cones, float]:
-    """A feasible pair and its rho: lambda uniform, each cone on the central path of a mu of the size of the dual value."""
+    """A feasible pair and its rho: lambda uniform, each cone on the central path of a mu the dual value suggests."""
     n, soft = layout.n_pairs, layout.soft
     weights = np.full(n, 1 / n)
     b, half = pull(layout, weights)
@@ -96,7 +96,7 @@ class _Newton:
         self.layout, self.c, self.s, self.z = layout, c, s, z
         n = self.n = layout.n_pairs
         det_s, det_z = _det(s.round), _det(z.round)
-        if not (det_s.min() > 0 and det_z.min() > 0):
+        if not (det_s.min() > 1e-60 and det_z.min() > 1e-60):
             raise FloatingPointError("a cone variable has reached the boundary")
         self.size = (det_s / det_z) ** 0.25
         unit_s, unit_z = s.round / np.sqrt(det_s)[:, None], z.round / np.sqrt(det_z)[:, None]
@@ -116,10 +116,7 @@ class _Newton:
         self.drift = np.r_[drift, 1 - q.sum() - s.flat[-1]]  # what s lacks of the linear constraints
         ratio = s.flat / z.flat
         matrix = curvature(self.size**2, self.centre, self.extra)
-        diagonal = np.r_[ratio[:n], ratio[-1]]
-        if layout.soft is not None:
-            diagonal[:n] += ratio[n : 2 * n]
-        matrix.flat[:: n + 2] += diagonal
+        matrix.flat[:: n + 2] += fold(ratio, n, 1)
         self.system = Bordered(matrix)
 
     def scale(self, x: np.ndarray) -> np.ndarray:
@@ -150,9 +147,7 @@ class _Newton:
         f_w, f_q = pulled[:, 2:], (pulled[:, 0] + pulled[:, 1]) / (2 * self.c)
         g_w, g_q = self._invert(f_w, f_q)
         quotient = residual.flat / z.flat
-        right = np.r_[quotient[:n] - push(layout, g_w, g_q), quotient[-1] + g_q.sum()] - self.drift
-        if layout.soft is not None:
-            right[:n] -= quotient[n : 2 * n]
+        right = fold(quotient, n, -1) - self.drift - np.r_[push(layout, g_w, g_q), -g_q.sum()]
         change, drho = self.system(right, 1 - z.flat[:n].sum())
         weights, nu = change[:n], change[n]
         b, half = pull(layout, weights)
@@ -160,9 +155,9 @@ class _Newton:
         ds_round = np.column_stack([q / (2 * self.c), q / (2 * self.c), w])
         dz_round = pulled - self.unscale(self.unscale(ds_round))
         lacking = self.c * (half + nu) - 0.5 * (dz_round[:, 0] + dz_round[:, 1])
-        dz_round[:, :2] += lacking[:, None]  # the dual's linear constraints hold to rounding, not to the system's accuracy
+        dz_round[:, :2] += lacking[:, None]  # the dual's constraints hold to rounding, not to the system's accuracy
         dz_round[:, 2:] = -b
-        dz_flat = np.r_[weights, nu] if layout.soft is None else np.r_[weights, -weights, nu]
+        dz_flat = expand(change, layout.soft)
         ds_flat = quotient - s.flat / z.flat * dz_flat
         return Cones(ds_flat, ds_round), Cones(dz_flat, dz_round), -drho
 
@@ -204,12 +199,7 @@ def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _room(x: Cones, dx: Cones) -> float:
     """The longest step along dx that stays in the cone."""
-    longest = np.inf
-    falling = dx.flat < 0
-    if falling.any():
-        longest = float((-x.flat[falling] / dx.flat[falling]).min())
-    if not len(x.round):
-        return longest
+    longest = room_for(x.flat, dx.flat)
     # (x + t dx)' J (x + t dx) = c + 2 b t + a t^2: the smallest positive root, and the first component's sign
     a = dx.round[:, 0] ** 2 - np.einsum("kd,kd->k", dx.round[:, 1:], dx.round[:, 1:])
     b = x.round[:, 0] * dx.round[:, 0] - np.einsum("kd,kd->k", x.round[:, 1:], dx.round[:, 1:])

@@ -7,12 +7,13 @@ phi is (margins at u0 + w, r^2 - |w|^2). phi is smooth only where every a_k > 0:
 the relaxation not tight) the method gives up early and conic.py takes over.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from margo.estimate.lme.certificate import dual_value
 from margo.estimate.lme.layout import Curvature, Layout, pull, push
-from margo.estimate.lme.newton import Bordered
-from margo.estimate.lme.progress import Best
+from margo.estimate.lme.newton import Bordered, expand, fold, room_for
 
 ITERATIONS = 60
 BACKOFF = 0.99  # of the way to the nearest bound on lambda, nu and their multipliers
@@ -21,91 +22,106 @@ FLAT = 1e-7  # a_k below this fraction of nu: not tight
 PATIENCE = 8  # iterations without halving the gap
 
 
-def phi(layout: Layout, weights: np.ndarray, nu: float) -> tuple[float, np.ndarray, np.ndarray]:
-    """The dual objective, its gradient [N + 1] in (lambda, nu), and w [U, D], in the units of the layout."""
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """What pairs outside the layout contribute, their multipliers being held: b [U, D], half [U], sum of lambda."""
+
+    b: np.ndarray
+    half: np.ndarray
+    mass: float
+
+
+def phi(layout: Layout, weights: np.ndarray, nu: float, fixed: Fixed | None = None):
+    """phi (without the held pairs' d0 . lambda), its gradient [N + 1], w [U, D] and a [U], in units of the layout."""
     b, half = pull(layout, weights)
+    if fixed is not None:
+        b, half = b + fixed.b, half + fixed.half
     a = half + nu
     w = b / (2 * a)[:, None]
     squares = np.einsum("kd,kd->k", w, w)
     value = layout.start @ weights + nu + a @ squares
-    return value, np.r_[layout.start + push(layout, w, squares), 1 - squares.sum()], w
+    return value, np.r_[layout.start + push(layout, w, squares), 1 - squares.sum()], w, a
 
 
-def solve_dual(layout: Layout, best: Best, tolerance: float) -> str:
-    """Offer iterates to ``best``; returns why the method gave up, "" when the gap is within ``tolerance``."""
+def solve_dual(layout: Layout, best, tolerance: float, fixed: Fixed | None = None, enough: float = 0.0) -> str:
+    """Offer iterates (w, q, lambda) to ``best``; returns why the method gave up, "" when its gap is small enough.
+
+    With pairs held in ``fixed`` the gap of the whole cannot close; then ``enough`` says how closely to solve the part.
+    """
     n, soft = layout.n_pairs, layout.soft
+    mass = 1.0 if fixed is None else 1 - fixed.mass
     curvature = Curvature(layout)
-    weights = np.full(n, 1 / n)
-    b, half = pull(layout, weights)
-    _, nu = dual_value(b, half, 1.0)
-    nu = max(2 * nu, 1e-6)
-    _, gradient, w = phi(layout, weights, nu)
-    spread = max(gradient[:n].std(), 1e-3 * nu, 1e-9)
-    rho = gradient[:n].min() - spread
-    # multipliers of lambda >= 0, lambda <= C, nu >= 0
-    low = gradient[:n] - rho
-    high = np.zeros(n) if soft is None else np.full(n, spread)
-    low = low + high
-    ball = max(gradient[n], 0.1)
-    room = np.ones(n) if soft is None else soft - weights
-    degree = n * (1 if soft is None else 2) + 1
+    x, y, rho = _start(layout, mass, fixed)
     mark, since = np.inf, 0
     for _ in range(ITERATIONS):
-        squares = np.einsum("kd,kd->k", w, w)
-        best.offer(w, squares, weights)
+        weights, nu = x[:n], x[-1]
+        _, gradient, w, a = phi(layout, weights, nu, fixed)
+        best.offer(w, np.einsum("kd,kd->k", w, w), weights)
         if best.gap <= tolerance:
             return ""
-        a = pull(layout, weights)[1] + nu
         if a.min() < FLAT * nu:
             return "the relaxation is not tight"
         if best.gap <= 0.5 * mark:
             mark, since = best.gap, 0
         since += 1
-        if since > PATIENCE:
+        mu = x @ y / len(x)
+        if since > PATIENCE and not enough:
             return "it stalled"
         matrix = curvature(1 / (2 * a), w)
-        diagonal = low / weights + (0 if soft is None else high / room)
-        matrix.flat[:: n + 2] += np.r_[diagonal, ball / nu]
+        matrix.flat[:: n + 2] += fold(y / x, n, 1)
         try:
             system = Bordered(matrix)
         except np.linalg.LinAlgError:
             return "its Newton matrix is singular"
-        stationary = np.r_[gradient[:n] - low + high - rho, gradient[n] - ball]
+        stationary = gradient - fold(y, n, -1)
+        stationary[:n] -= rho
+        if x @ y + np.abs(stationary).max() <= enough:
+            return "the pairs held are in the way"
 
-        def step(r_low, r_high, r_ball, system=system, stationary=stationary):
-            right = -stationary + np.r_[r_low / weights - (0 if soft is None else r_high / room), r_ball / nu]
-            change, drho = system(right, 1 - weights.sum())
-            dw, dnu = change[:n], change[n]
-            dhigh = np.zeros(n) if soft is None else (r_high + high * dw) / room
-            return dw, dnu, -drho, (r_low - low * dw) / weights, dhigh, (r_ball - ball * dnu) / nu
+        def step(residual, system=system, stationary=stationary, x=x, y=y):
+            """Newton's step to stationarity, sum lambda = mass, and x dy + y dx = residual."""
+            change, drho = system(fold(residual / x, n, -1) - stationary, mass - x[:n].sum())
+            dx = expand(change, soft)
+            da = pull(layout, change[:n])[1] + change[n]
+            return dx, (residual - y * dx) / x, -drho, da
 
-        def longest(d, fraction):
-            dw, dnu, _, dlow, dhigh, dball = d
-            bounds = [_room(weights, dw), _room(low, dlow), _room(nu, dnu), _room(ball, dball)]
-            if soft is not None:
-                bounds += [_room(room, -dw), _room(high, dhigh)]
-            da = pull(layout, dw)[1] + dnu
-            return min(1.0, fraction * min(bounds), CURVED * _room(a, da))
-
-        mu = (low @ weights + (0 if soft is None else high @ room) + ball * nu) / degree
-        d = step(-low * weights, -high * room, -ball * nu)
-        sigma = (1 - longest(d, 1.0)) ** 3
-        target = sigma * mu
-        d = step(target - low * weights - d[0] * d[3], target - high * room + d[0] * d[4],
-                 target - ball * nu - d[1] * d[5])
-        alpha = longest(d, BACKOFF)
-        if not alpha > 1e-8:
+        dx, dy, _, da = step(-x * y)
+        longest = min(1.0, room_for(x, dx), room_for(y, dy), CURVED * room_for(a, da))
+        dx, dy, drho, da = step((1 - longest) ** 3 * mu - x * y - dx * dy)
+        length = min(1.0, BACKOFF * room_for(x, dx), BACKOFF * room_for(y, dy), CURVED * room_for(a, da))
+        if not length > 1e-8:
             return "no step is left"
-        weights, nu, rho = weights + alpha * d[0], nu + alpha * d[1], rho + alpha * d[2]
-        low, high, ball = low + alpha * d[3], high + alpha * d[4], ball + alpha * d[5]
-        if soft is not None:
-            room = room - alpha * d[0]
-        _, gradient, w = phi(layout, weights, nu)
+        x, y, rho = x + length * dx, y + length * dy, rho + length * drho
     return "it ran out of iterations"
 
 
-def _room(x, dx) -> float:
-    """The longest step along dx that keeps x non-negative."""
-    x, dx = np.atleast_1d(x), np.atleast_1d(dx)
-    falling = dx < 0
-    return float((-x[falling] / dx[falling]).min()) if falling.any() else np.inf
+def solve_forced(layout: Layout, best) -> None:
+    """C = 1 / N leaves one lambda: nu and w follow, and what the ball has left over widens a Gaussian with a_k = 0."""
+    weights = np.full(layout.n_pairs, 1 / layout.n_pairs)
+    b, half = pull(layout, weights)
+    nu = best.offer_dual(weights, b, half)
+    a = half + nu
+    w = b / np.where(a > 0, 2 * a, np.inf)[:, None]
+    q = np.einsum("kd,kd->k", w, w)
+    if nu > 0:
+        q[np.argmin(a)] += max(0.0, 1 - q.sum())
+    best.offer_primal(w, q)
+
+
+def _start(layout: Layout, mass: float, fixed: Fixed | None) -> tuple[np.ndarray, np.ndarray, float]:
+    """x = (lambda, C - lambda, nu) with lambda uniform, its multipliers y, and rho; the middle part only when soft."""
+    n, soft = layout.n_pairs, layout.soft
+    weights = np.full(n, mass / n)
+    b, half = pull(layout, weights)
+    if fixed is not None:
+        b, half = b + fixed.b, half + fixed.half
+    nu = max(2 * dual_value(b, half, 1.0)[1], 1e-6)
+    _, gradient, _, _ = phi(layout, weights, nu, fixed)
+    values = gradient[:n]
+    spread = max(values.std(), 1e-3 * nu, 1e-9)
+    rho = values.min() - spread
+    ball = max(gradient[n], 0.1)
+    if soft is None:
+        return np.r_[weights, nu], np.r_[values - rho, ball], rho
+    high = np.full(n, spread)
+    return np.r_[weights, soft - weights, nu], np.r_[values - rho + high, high, ball], rho

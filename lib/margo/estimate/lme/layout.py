@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margo.estimate.lme.certificate import best_level
+from margo.estimate.lme.certificate import best_level, steepest
 from margo.estimate.lme.problem import Problem
 
 SMALL = 64  # Gaussians touched by at most this many pairs are multiplied in stacks, larger ones singly
@@ -47,11 +47,9 @@ def arrange(problem: Problem, dtype=np.float64) -> Layout:
     first = np.flatnonzero(np.r_[True, (np.diff(pair) != 0) | (np.diff(gaussian) != 0)]) if len(order) else order
     counts = problem.counts[order]
     radius = np.sqrt(problem.radius2)
-    reach = np.sqrt(np.bincount(problem.pair, np.einsum("ed,ed->e", problem.gradients, problem.gradients), problem.n_pairs))
-    unit = radius * reach.max() or np.ptp(problem.margins) or 1.0
-    gradients = np.empty((len(order), problem.dimension), dtype)
-    np.multiply(problem.gradients[order] if dtype == np.float64 else problem.gradients.astype(dtype)[order],
-                dtype(radius / unit), out=gradients)
+    unit = radius * steepest(problem) or np.ptp(problem.margins) or 1.0
+    gradients = problem.gradients.astype(dtype, copy=False)[order]
+    gradients *= dtype(radius / unit)
     if len(first) < len(order):
         counts, gradients = np.add.reduceat(counts, first), np.add.reduceat(gradients, first)
         pair, gaussian = pair[first], gaussian[first]

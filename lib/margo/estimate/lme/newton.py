@@ -44,3 +44,22 @@ class Bordered:
         free = self._solve(right)
         rho = (self.ones @ free - total) / self.reach
         return free - rho * self.along, rho
+
+
+def expand(change: np.ndarray, soft: float | None) -> np.ndarray:
+    """(dlambda, dnu) [N + 1] as a change of (lambda, nu), or of (lambda, C - lambda, nu) when soft."""
+    return change if soft is None else np.concatenate([change[:-1], -change[:-1], change[-1:]])
+
+
+def fold(flat: np.ndarray, n: int, sign: int) -> np.ndarray:
+    """The parts for lambda and nu [N + 1], those for C - lambda added to lambda's with ``sign``."""
+    out = np.concatenate([flat[:n], flat[-1:]])
+    if len(flat) > n + 1:
+        out[:n] += sign * flat[n : 2 * n]
+    return out
+
+
+def room_for(x: np.ndarray, dx: np.ndarray) -> float:
+    """The longest step along dx that keeps x non-negative."""
+    falling = dx < 0
+    return float((-x[falling] / dx[falling]).min()) if falling.any() else np.inf

@@ -9,7 +9,7 @@ by v_k >= 0, is
 with the ball sum_k |w_k|^2 + v_k <= r^2 ([LJ07] (33), (52)).
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def _value_faults(problem: Problem) -> list[str]:
         if values.size and not np.isfinite(values.sum()):  # the sum first: no temporary as large as the gradients
             bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
             if len(bad):
-                faults.append(f"{name} has {len(bad)} values that are not finite, the first at {bad[0]}; drop that pair")
+                faults.append(f"{name} has {len(bad)} values that are not finite, the first at {bad[0]}: drop its pair")
     if not (np.isscalar(problem.radius2) and np.isfinite(problem.radius2) and problem.radius2 > 0):
         faults.append(f"radius2 is {problem.radius2}; give a squared radius above 0")
     if problem.soft is not None and not (np.isscalar(problem.soft) and np.isfinite(problem.soft) and problem.soft > 0):
@@ -164,9 +164,3 @@ def _value_faults(problem: Problem) -> list[str]:
         )
     return faults
 
-
-def summary(solution: Solution) -> dict:
-    """The scalars of a solution, for a progress line."""
-    small = {f.name: getattr(solution, f.name) for f in fields(solution)}
-    small = {name: value for name, value in small.items() if not isinstance(value, np.ndarray)}
-    return small | {"widest": float(solution.augmentation.max()), "active": int((solution.multipliers > 0).sum())}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from margo.estimate.lme.certificate import best_level, dual_value, onto_simplex
+from margo.estimate.lme.certificate import best_level, dual_value, lightest, onto_simplex
 from margo.estimate.lme.layout import Layout, pull, push
 
 
@@ -19,9 +19,16 @@ class Best:
         self.shift = np.zeros((len(layout.used), layout.gradients.shape[1]))
         self.width = np.zeros(len(layout.used))
         _, self.primal = best_level(layout.start, layout.soft)
-        self.multipliers = onto_simplex(np.zeros(layout.n_pairs), layout.soft)
+        self.multipliers = lightest(layout.start, layout.soft)  # the optimum of a ball of radius zero
         self.dual = np.inf
         self.nu = 0.0
+        self.offer_dual(self.multipliers, *pull(layout, self.multipliers))
+
+    def on(self, layout: Layout) -> "Best":
+        """The same points, their values recomputed on another layout of the same problem (one of higher precision)."""
+        other = Best(layout, self.scale)
+        other.offer(self.shift, self.width, self.multipliers)
+        return other
 
     def offer_primal(self, shift: np.ndarray, width: np.ndarray) -> None:
         """Take w' [U, D], q' [U] if, shrunk into the ball, they have the higher objective."""

@@ -7,13 +7,13 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.estimate.lme.certificate import certify, onto_simplex, scale_of
-from margo.estimate.lme.layout import arrange, in_problem_units
+from margo.estimate.lme.layout import Layout, arrange, in_problem_units
 from margo.estimate.lme.problem import Problem, Solution
 from margo.estimate.lme.progress import Best
 
 METHODS = ("auto", "dual", "conic", "gradient", "socp", "sdp")
-DENSE = 3000  # pairs up to which an interior point's N x N matrix is cheap (72 MB, 9e9 operations a step)
-DENSE_MOST = 8000  # pairs up to which it is affordable (1.5 GB) when the first-order method falls short
+SMALL = 500  # pairs up to which auto goes straight to the interior point: its N x N matrix costs next to nothing
+DENSE = 5000  # pairs up to which that matrix (200 MB) is affordable when the first-order method falls short
 MARGIN = 0.5  # methods stop at this fraction of the tolerance: the final check sums in another order
 
 
@@ -25,7 +25,7 @@ def solve(problem: Problem, method: str = "auto", tolerance: float = 1e-6) -> So
     gradient  first-order and active-set steps, no N x N matrix: for many thousands of pairs
     socp      the second-order cone program through cvxpy
     sdp       [LJ07] Problem 5 as printed, through cvxpy
-    auto      dual while an N x N matrix is cheap, else gradient
+    auto      dual for few pairs, else gradient with dual after it where gradient falls short
     """
     if method not in METHODS:
         raise MargoError(f"method is {method!r}; choose one of {' '.join(METHODS)}")
@@ -47,33 +47,49 @@ def solve(problem: Problem, method: str = "auto", tolerance: float = 1e-6) -> So
 
 
 def _solve_own(problem: Problem, method: str, tolerance: float) -> Solution:
-    if method == "auto":
-        method = "dual" if problem.n_pairs <= DENSE else "gradient"
-    notes = []
-    layout = arrange(problem, np.float32 if method == "gradient" and tolerance >= 1e-4 else np.float64)
+    first_order = method == "gradient" or (method == "auto" and problem.n_pairs > SMALL)
+    layout = arrange(problem, np.float32 if first_order and tolerance >= 1e-4 else np.float64)
     best = Best(layout, scale_of(problem, 0.0) / layout.unit)
-    if len(layout.used):
-        if method == "gradient":
-            from margo.estimate.lme.gradient import solve_gradient
+    used = "gradient" if first_order else "conic" if method == "conic" else "dual"
+    if not len(layout.used):
+        notes = ["no entry touches a Gaussian, so no margin can change"]
+    elif problem.soft is not None and problem.soft * problem.n_pairs <= 1 + 1e-9:
+        from margo.estimate.lme.dual import solve_forced
 
-            reason = solve_gradient(layout, best, MARGIN * tolerance)
-            if reason and problem.n_pairs <= DENSE_MOST:
-                notes.append(f"gradient left off at a gap of {best.gap:.1e}: {reason}; conic went on")
-                layout, method = arrange(problem), "conic"
-                best = Best(layout, best.scale)
-        if method == "dual":
-            from margo.estimate.lme.dual import solve_dual
-
-            if reason := solve_dual(layout, best, MARGIN * tolerance):
-                notes.append(f"dual left off at a gap of {best.gap:.1e}: {reason}; conic went on")
-                method = "conic"
-        if method == "conic":
-            from margo.estimate.lme.conic import solve_conic
-
-            solve_conic(layout, best, MARGIN * tolerance)
+        solve_forced(layout, best)
+        notes = ["C is 1 / pairs: every multiplier is forced, and the mean margin is what is maximised"]
     else:
-        notes.append("no entry touches a Gaussian, so no margin can change")
+        layout, best, used, notes = _iterate(problem, layout, best, used, MARGIN * tolerance)
     shift, augmentation = in_problem_units(layout, best.shift, best.width)
     multipliers = onto_simplex(best.multipliers, problem.soft)
-    return Solution(shift=shift, augmentation=augmentation, multipliers=multipliers, method=method, seconds=0.0,
-                    notes=tuple(notes), **certify(problem, shift, augmentation, multipliers))
+    proof = certify(problem, shift, augmentation, multipliers)
+    if augmentation.any():  # a width that only keeps an interior point off the boundary is not worth a dimension
+        plain = certify(problem, shift, np.zeros_like(augmentation), multipliers)
+        if plain["gap"] <= max(tolerance, proof["gap"]):
+            augmentation, proof = np.zeros_like(augmentation), plain
+    return Solution(shift=shift, augmentation=augmentation, multipliers=multipliers, method=used, seconds=0.0,
+                    notes=tuple(notes), **proof)
+
+
+def _iterate(problem: Problem, layout: Layout, best: Best, used: str, tolerance: float):
+    """Run method ``used`` and, where it leaves off, those after it in the order gradient, dual, conic."""
+    notes = []
+    if used == "gradient":
+        from margo.estimate.lme.gradient import solve_gradient
+
+        reason = solve_gradient(layout, best, tolerance)
+        if reason and problem.n_pairs <= DENSE:
+            notes.append(f"gradient left off at a gap of {best.gap:.1e}: {reason}; dual went on")
+            layout = arrange(problem)
+            best, used = best.on(layout), "dual"
+    if used == "dual":
+        from margo.estimate.lme.dual import solve_dual
+
+        if reason := solve_dual(layout, best, tolerance):
+            notes.append(f"dual left off at a gap of {best.gap:.1e}: {reason}; conic went on")
+            used = "conic"
+    if used == "conic":
+        from margo.estimate.lme.conic import solve_conic
+
+        solve_conic(layout, best, tolerance)
+    return layout, best, used, notes

@@ -8,7 +8,9 @@ def projected_means(means: np.ndarray, deviations: np.ndarray, shift: np.ndarray
     return means + deviations * shift
 
 
-def augmented_means(means: np.ndarray, deviations: np.ndarray, shift: np.ndarray, augmentation: np.ndarray) -> np.ndarray:
+def augmented_means(
+    means: np.ndarray, deviations: np.ndarray, shift: np.ndarray, augmentation: np.ndarray
+) -> np.ndarray:
     """The projected means with sqrt(v_k) as dimension D + 1, [K, D + 1]: the augmentation method, [LJ07] (59)-(61).
 
     The extra dimension has variance 1, and every feature vector is zero there.

@@ -18,14 +18,14 @@ class Paths:
     deviations: np.ndarray
 
 
-def draw_paths(rng, n_pairs, dimension, words=11, states=12, mixtures=1, spread=0.25, duration=4.0) -> Paths:
+def draw_paths(rng, n_pairs, dimension, words=11, states=12, mixtures=1, spread=0.15, duration=4.0) -> Paths:
     """Pairs of left-to-right paths through two words, with the best mixture of each run of frames in a state.
 
     Frames come from between the two words' Gaussians, nearer the reference for most pairs, with a speaker's offset
     added: margins of some tens to hundreds, a few of them negative.
     """
     k = words * states * mixtures
-    common = rng.normal(size=(states, 1, dimension)) + 0.5 * rng.normal(size=(states, mixtures, dimension))
+    common = rng.normal(size=(states, 1, dimension)) + 0.2 * rng.normal(size=(states, mixtures, dimension))
     means = (common + spread * rng.normal(size=(words, states, mixtures, dimension))).reshape(k, dimension)
     deviations = np.exp(0.1 * rng.normal(size=(k, dimension)))
     frames, reference, competitor = [], [], []
@@ -67,6 +67,16 @@ def problem_of(paths: Paths, radius2: float, soft=None) -> Problem:
         gradients.append(g)
     return Problem(np.array(margins), np.concatenate(pair), np.concatenate(gaussian), np.concatenate(counts),
                    np.concatenate(gradients), k, radius2, soft)
+
+
+def opposed_frames(radius2: float) -> Problem:
+    """D 1, K 2: two tokens of one frame, +1 and -1, the reference path in Gaussian 0, the competitor's in Gaussian 1.
+
+    Both means are 0, so what a move of a mean gains for one token it loses for the other. The sum of the two margins is
+    2 - q_0 + q_1, so rho <= 1 + r^2 / 2, which only v_1 = r^2 reaches.
+    """
+    return Problem(np.ones(2), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([1.0, -1, 1, -1]),
+                   np.array([[1.0], [-1], [-1], [1]]), 2, radius2)
 
 
 def draw_numbers(rng, n_pairs, n_gaussians, dimension, touched, radius2, soft=None, centre=5.0) -> Problem:
