@@ -37,6 +37,7 @@ show_help() {  # the header comment of run.sh
 
 parse_options() {
     local name variable known
+    invocation="recipes/$recipe/run.sh$([ $# -eq 0 ] || printf ' %q' "$@")"
     while [ $# -gt 0 ]; do
         case $1 in
             -h|--help) show_help ;;
@@ -111,6 +112,11 @@ run() {
 # Where there is no --corpus, make the embedded (synthetic) one and use that.
 corpus_or_embedded() {
     [ -n "$corpus" ] || { corpus=$exp/corpus; run mini_corpus "$recipe" --out "$corpus" --seed "$seed"; }
+}
+
+# results.json, RESULTS.md and report.html of all that was scored, beside the paper's figures.
+report_results() {
+    run report --exp "$exp" --recipe "$recipe" --paper "$root/conf/paper/$recipe.toml" --command "$invocation" "$@"
 }
 
 # ---- The stages that speech recipes share. They use: exp conf mix criteria nj cluster seed overwrite.

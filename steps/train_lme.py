@@ -25,8 +25,9 @@ def run(options: Options, step):
     from dataclasses import replace
 
     from margo.formats.models import write_model
+    from margo.formats.plots import PLOTS, write_plots
     from margo.runtime import epochs, passes, speech
-    from margo.runtime.lme import LmeTraining
+    from margo.runtime.lme import LmeTraining, margin_plot
 
     step.input(options.init, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
@@ -37,6 +38,8 @@ def run(options: Options, step):
         training = LmeTraining(options, hmms, data, dev, where, step)
         state, reports = epochs.train(step, training.start, training.advance, training.save, training.load)
     write_model(step.output("model.npz"), state.best)
+    step.output(PLOTS)
+    write_plots(options.out, [margin_plot(reports)])
     step.extra["solver"] = reports[-1]["solver"]
     epochs.finish(step)
 

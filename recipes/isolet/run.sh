@@ -43,6 +43,7 @@ fi
 
 if stage 6 lme-gd lme-sdp lme-sdp-hard; then
     for system in $(only lme-gd lme-sdp lme-sdp-hard); do train_system "$system"; done
+    work sweep_radius --init "$exp/ml_${mix%% *}" --data "$exp/mfcc/train" --dev "$exp/mfcc/dev" --out "$exp/sweep"
 fi
 
 if stage 7; then
@@ -50,5 +51,5 @@ if stage 7; then
 fi
 
 if stage 8; then
-    run report --exp "$exp" --recipe "$recipe"
+    report_results
 fi

@@ -5,7 +5,7 @@ and a step that did not raise the true value of what the program maximises is ta
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from margo.model.hmm import HmmSet
 from margo.runtime import speech
 from margo.runtime.passes import count_errors
 
+QUANTILES = (5, 25, 50, 75, 95)  # per cent, of the margins shown by epoch
 TRIES = 5  # balls, each half the last, before an epoch gives up
 START_RADIUS = 0.04  # r^2 / K that auto begins with
 
@@ -114,6 +115,7 @@ class LmeTraining:
             "solver": facts["solver"],
             "radius": radius,
             "train_errors": int((after.token_margins < 0).sum()),
+            "margin_quantiles": np.percentile(after.token_margins, QUANTILES).round(4).tolist(),
             "dev_errors": errors if self.dev else None,
             **clock.report(),
         }
@@ -152,9 +154,51 @@ class LmeTraining:
         return LmeState(models[0], meta["radius"], models[1], meta["best_errors"])
 
 
+def margin_plot(reports: list[dict]) -> dict:
+    """How the margins of all training tokens are spread, epoch by epoch."""
+    epochs = [report["iteration"] for report in reports]
+    series = [
+        {"name": f"{percent} %", "x": epochs, "y": [report["margin_quantiles"][i] for report in reports]}
+        for i, percent in enumerate(QUANTILES)
+    ]
+    note = "That share of the training tokens has a smaller margin; below 0 a token is misrecognised."
+    return {"title": "margins of training tokens", "kind": "line", "series": series, "x_label": "epoch",
+            "y_label": "margin, nats", "note": note}  # fmt: skip
+
+
 def next_radius(radius: float, gained: float) -> float:
     """A larger ball where the step gave most of what was predicted, a smaller one where it gave little."""
     return radius * (1.5 if gained > 0.8 else 0.6 if gained < 0.4 else 1.0)
+
+
+def sweep(options, hmms: HmmSet, data: speech.Speech, dev: speech.Speech, where, step) -> list[dict]:
+    """Dev errors (words and strings) after 0, 1, 2 ... epochs for each of ``options.radii``."""
+    curves, start = [], None
+    for radius in options.radii:
+        training = LmeTraining(replace(options, radius=str(radius)), hmms, data, dev, where, step)
+        training.last = start  # every sweep begins with the same search
+        state, done, epoch = training.start(), False, 0
+        start, errors = training.last, [state.best_errors]
+        while not done:
+            epoch += 1
+            state, report, done = training.advance(epoch, state)
+            errors.append(report["dev_errors"])
+            step.say(f"{step.name}: r^2/K {radius:g}, epoch {epoch}: {errors[-1]} dev errors")
+        curves.append({"radius": radius, "dev_errors": errors})
+    return curves
+
+
+def sweep_plots(curves: list[dict]) -> list[dict]:
+    """[LJ07] Figure 1, errors of the best epoch against the radius, and Figure 2, errors by epoch for each radius."""
+    best = {"name": "best epoch", "x": [c["radius"] for c in curves], "y": [min(c["dev_errors"]) for c in curves]}
+    by_epoch = [
+        {"name": f"{c['radius']:g}", "x": list(range(len(c["dev_errors"]))), "y": c["dev_errors"]} for c in curves
+    ]
+    label = {"y_label": "dev errors (words + strings)", "kind": "line"}
+    return [
+        {"title": "errors against r²/K", "series": [best], "x_label": "r²/K", "x_log": True, **label},
+        {"title": "errors by epoch, for each r²/K", "series": by_epoch, "x_label": "epoch", **label},
+    ]
 
 
 class Clock:

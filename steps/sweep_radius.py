@@ -1,0 +1,41 @@
+"""How far large-margin training may move the means: dev errors against r^2 / K, and by epoch ([LJ07] Figures 1 and 2).
+
+Trains from --init with each of --radii held fixed for --epochs epochs, and writes the curves as plots.json; no model is
+kept. Everything is measured on --dev.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.estimate.lme.options import LmeOptions
+from margo.runtime.step import Parallel, main, option
+
+
+@dataclass(frozen=True)
+class Options(LmeOptions, Parallel):
+    data: Path = option(help="feature folder to train on")
+    dev: Path = option(help="feature folder to measure on")
+    init: Path = option(help="folder of the model to start from")
+    out: Path = option(help="folder to write")
+    radii: tuple[float, ...] = option((0.004, 0.02, 0.1, 0.5), help="values of r^2 / K")
+
+
+def run(options: Options, step):
+    from margo.formats.atomic import write_json
+    from margo.formats.plots import PLOTS, write_plots
+    from margo.runtime import passes, speech
+    from margo.runtime.lme import sweep, sweep_plots
+
+    step.input(options.init, made_by="train_ml")
+    data = speech.read(step.input(options.data, made_by="make_mfcc"))
+    dev = speech.read(step.input(options.dev, made_by="make_mfcc"))
+    hmms = passes.model_for(options.init, data)
+    with step.place() as where:
+        curves = sweep(options, hmms, data, dev, where, step)
+    write_json(step.output("sweep.json"), curves)
+    step.output(PLOTS)
+    write_plots(options.out, sweep_plots(curves))
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
