@@ -13,7 +13,7 @@ from margo.formats.models import read_model
 from margo.model.grammar import recognition_graph, string_score
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import log_likelihoods, scorer
+from margo.model.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
 from margo.runtime.speech import Speech, load
 from margo.score.align import align as align_words
 from margo.search.confidence import confidences
@@ -43,11 +43,11 @@ def model_for(folder, speech: Speech) -> HmmSet:
 def decode(hmms: HmmSet, beam: float, chunk) -> list[tuple]:
     """``(name, recognised words or None, score, frames)`` of each utterance; None when no path fits its frames."""
     graph = recognition_graph(hmms)
-    compiled = scorer(hmms.pool, graph.states)
+    names, frames, _ = zip(*load(chunk, hmms))
     found = []
-    for name, x, _ in load(chunk, hmms):
-        path = viterbi(graph, log_likelihoods(compiled, x), beam)
-        found.append((name, path and path.word_names, path.score if path else -np.inf, len(x)))
+    for name, scores in zip(names, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):
+        path = viterbi(graph, scores, beam)
+        found.append((name, path and path.word_names, path.score if path else -np.inf, len(scores)))
     return found
 
 

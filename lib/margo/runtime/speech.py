@@ -65,11 +65,11 @@ def read(folder) -> Speech:
 
 
 def load(chunk, hmms=None) -> list[tuple]:
-    """``(name, x[T, D] float32, words)`` of every item of a chunk.
+    """``(name, x[T, D] float32, words)`` of every item of a chunk; NaN marks missing values.
 
     For a model that large-margin training augmented by a dimension ([LJ07] (59)), frames are zero there.
     """
-    utterances = [(item.name, features.read_matrix(item.place), item.words) for item in chunk]
+    utterances = [(item.name, features.read_matrix(item.place, allow_missing=True), item.words) for item in chunk]
     if hmms is None or not hmms.meta.get("augmented"):
         return utterances
     return [(name, np.pad(x, ((0, 0), (0, 1))), words) for name, x, words in utterances]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from margo.errors import MargoError
 from margo.estimate import ml
-from margo.estimate.moments import Moments
+from margo.estimate.start import Moments, moments
 from margo.formats.models import pack, unpack
 from margo.model.bigram import bigram_counts, log_bigram
 from margo.model.grammar import grammar
@@ -20,8 +20,8 @@ def accumulate_ml(hmms: HmmSet, options, scale: float, chunk):
     return ml.accumulate(hmms, speech.load(chunk), options, scale)
 
 
-def moments(chunk):
-    return Moments.of(x for _, x, _ in speech.load(chunk))
+def chunk_moments(dimension: int, chunk) -> Moments:
+    return moments((x for _, x, _ in speech.load(chunk)), dimension)
 
 
 def errors_on(hmms: HmmSet, folder, where, step) -> dict:
@@ -58,7 +58,7 @@ class MlTraining:
             if options.mixtures < mixtures:
                 raise MargoError(f"--mixtures is {options.mixtures}, {options.init} has {mixtures} already")
             return self.grow(MlState(hmms, mixtures, 0, None))
-        found = speech.total(moments, self.data, self.where)
+        found = speech.total(partial(chunk_moments, self.data.features["dimension"]), self.data, self.where)
         hmms = flat_start(
             whole_words(self.data.vocabulary),
             options.states,
