@@ -1,0 +1,217 @@
+"""Max-margin Gaussians [DA08]: the problem, its model and decision rule, and projected gradient as the baseline.
+
+Each Gaussian r scores a sample by ``f_r(x) = x' psi_r x + s nu_r . x + s delta_r`` with psi_r positive semidefinite
+(z' Phi_r z of (7)); the smallest score wins. Training minimises, for one slack per sample as in (9),
+
+    1/2 sum_r (|psi_r|^2 + |nu_r|^2 + delta_r^2) + C sum_i max(0, max_{r not of y_i} 1 + f_{r_i}(x_i) - f_r(x_i)),
+
+r_i being the Gaussian that EM holds responsible for sample i. The scale s lets nu and delta carry a ridge: s to
+infinity is the paper's problem, which leaves them free. Samples are centred and scaled to mean squared length 1
+first, so that C and s mean the same for any data.
+
+In the packed form a symmetric matrix is its upper triangle, off-diagonals times sqrt 2, so that products of packed
+vectors are those of the matrices; P = D (D + 1) / 2 + D + 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margo.classify.densities import LOG_2PI, patterns
+from margo.classify.em import responsibilities
+from margo.classify.gmm import Classifier, check_samples, covariances
+from margo.errors import MargoError
+
+# Added to the precision of missing values where psi is singular there, as a part of psi's mean eigenvalue.
+SINGULAR = 1e-6
+
+
+@dataclass(frozen=True)
+class MaxMargin:
+    """A max-margin classifier; those Gaussians of class c are ``offsets[c]`` to ``offsets[c + 1]``."""
+
+    centre: np.ndarray
+    """[D]"""
+    scale: float
+    offsets: np.ndarray
+    """[C + 1]"""
+    psi: np.ndarray
+    """[K, D, D], positive semidefinite, for samples (x - centre) / scale"""
+    linear: np.ndarray
+    """[K, D]"""
+    constant: np.ndarray
+    """[K]"""
+
+    @property
+    def classes(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Scaled samples and who must beat whom."""
+
+    x: np.ndarray
+    """[N, D]"""
+    y: np.ndarray
+    """[N]"""
+    responsible: np.ndarray
+    """[N]: r_i"""
+    offsets: np.ndarray
+    """[C + 1]"""
+    centre: np.ndarray
+    scale: float
+    cost: float
+    s: float
+
+
+def pose(model: Classifier, x, y, cost: float, s: float) -> Problem:
+    """The problem whose responsible Gaussians come from the maximum-likelihood ``model``."""
+    x, y = check_samples(x, y, model.classes)
+    if np.isnan(x).any():
+        raise MargoError(f"{int(np.isnan(x).any(axis=1).sum())} training samples have missing values: "
+                         "max-margin training needs complete samples; classification takes missing values")  # fmt: skip
+    if (y < 0).any():
+        raise MargoError(f"{int((y < 0).sum())} samples have no label; max-margin training needs a label for each")
+    posteriors, _ = responsibilities(model, x, y)
+    centre = x.mean(axis=0)
+    scale = float(np.sqrt(((x - centre) ** 2).sum(axis=1).mean()))
+    return Problem((x - centre) / scale, y, posteriors.argmax(axis=1), model.offsets, centre, scale, cost, s)
+
+
+def pack_matrices(matrices) -> np.ndarray:
+    """[K, D, D] to [K, D (D + 1) / 2]."""
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    return matrices[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))
+
+
+def unpack_matrices(packed, dims: int) -> np.ndarray:
+    rows, columns = np.triu_indices(dims)
+    matrices = np.empty((len(packed), dims, dims))
+    matrices[:, rows, columns] = packed / np.where(rows == columns, 1.0, np.sqrt(2.0))
+    matrices[:, columns, rows] = matrices[:, rows, columns]
+    return matrices
+
+
+def score_samples(x, s: float, packed) -> np.ndarray:
+    """``f_r(x_n)`` [N, K] of complete scaled samples."""
+    dims = x.shape[1]
+    half = dims * (dims + 1) // 2
+    quadratic = [np.einsum("nd,nd->n", x @ psi, x) for psi in unpack_matrices(packed[:, :half], dims)]
+    return np.stack(quadratic, axis=1) + s * (x @ packed[:, half:-1].T + packed[:, -1])
+
+
+def pull(problem: Problem, coefficients) -> np.ndarray:
+    """[K, P]: ``sum_i coefficients[i, r] phi(x_i)``, phi being the packed x x', s x and s."""
+    matrices = np.stack([(problem.x[w != 0] * w[w != 0][:, None]).T @ problem.x[w != 0] for w in coefficients.T])
+    linear, constant = coefficients.T @ problem.x, coefficients.sum(axis=0)[:, None]
+    return np.concatenate([pack_matrices(matrices), problem.s * linear, problem.s * constant], axis=1)
+
+
+def project(packed, dims: int) -> np.ndarray:
+    """Packed parameters [K, P] with each psi replaced by the nearest positive semidefinite matrix."""
+    half = dims * (dims + 1) // 2
+    values, vectors = np.linalg.eigh(unpack_matrices(packed[:, :half], dims))
+    clipped = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return np.concatenate([pack_matrices(clipped), packed[:, half:]], axis=1)
+
+
+def violations(problem: Problem, packed):
+    """Sum over samples of the hinge, and ``coefficients[N, K]``: minus its derivative by the scores."""
+    scores = score_samples(problem.x, problem.s, packed)
+    rows = np.arange(len(scores))
+    owner = np.repeat(np.arange(len(problem.offsets) - 1), np.diff(problem.offsets))
+    rivals = np.where(owner == problem.y[:, None], np.inf, scores)
+    nearest = rivals.argmin(axis=1)
+    hinge = 1.0 + scores[rows, problem.responsible] - rivals[rows, nearest]
+    broken = np.flatnonzero(hinge > 0)
+    coefficients = np.zeros_like(scores)
+    coefficients[broken, nearest[broken]] = 1.0
+    coefficients[broken, problem.responsible[broken]] = -1.0
+    return float(hinge[broken].sum()), coefficients
+
+
+def objective(problem: Problem, packed) -> float:
+    """The primal objective; ``packed`` must be positive semidefinite to count."""
+    return 0.5 * float((packed**2).sum()) + problem.cost * violations(problem, packed)[0]
+
+
+def to_model(problem: Problem, packed) -> MaxMargin:
+    dims = problem.x.shape[1]
+    half = dims * (dims + 1) // 2
+    return MaxMargin(
+        problem.centre, problem.scale, problem.offsets, unpack_matrices(packed[:, :half], dims),
+        problem.s * packed[:, half:-1], problem.s * packed[:, -1],
+    )  # fmt: skip
+
+
+def from_classifier(problem: Problem, model: Classifier) -> np.ndarray:
+    """Packed parameters whose scores are -2 log of the likelihoods of ``model``, up to one common number."""
+    inverse = np.linalg.inv(covariances(model))
+    means = model.means - problem.centre
+    psi = inverse * problem.scale**2
+    linear = -2.0 * (inverse @ means[:, :, None])[:, :, 0] * problem.scale
+    log_p = model.log_weights + model.log_priors[model.owner] + 0.5 * np.linalg.slogdet(inverse)[1]
+    constant = np.einsum("kd,kde,ke->k", means, inverse, means) - 2.0 * log_p
+    tail = np.concatenate([linear, (constant - constant.mean())[:, None]], axis=1) / problem.s
+    return np.concatenate([pack_matrices(psi), tail], axis=1)
+
+
+def descend(problem: Problem, start, steps: int, clock=None, seconds: float = np.inf):
+    """Projected gradient of Sha & Saul on the same objective: ``(packed, reports)``.
+
+    The first parameters are ``start`` times the best of a few common factors (scores of a likelihood are far larger
+    than margins of 1). A step is halved until the objective falls and grows by a fifth when it did. ``clock`` (a
+    function that returns seconds) with ``seconds`` ends it by time, for comparisons.
+    """
+    dims = problem.x.shape[1]
+    began = clock() if clock else 0.0
+    packed = min((start * factor for factor in 10.0 ** np.arange(-4.0, 1.0)), key=lambda p: objective(problem, p))
+    value, reports, step = objective(problem, packed), [], 1e-3
+    for iteration in range(1, steps + 1):
+        gradient = packed - problem.cost * pull(problem, violations(problem, packed)[1])
+        for _ in range(40):
+            trial = project(packed - step * gradient, dims)
+            reached = objective(problem, trial)
+            if reached < value:
+                break
+            step *= 0.5
+        else:
+            break
+        packed, value, step = trial, reached, step * 1.2
+        reports.append({"iteration": iteration, "objective": -value, "frames": len(problem.x)})
+        if clock and clock() - began > seconds:
+            break
+    return packed, reports
+
+
+def scores(model: MaxMargin, x) -> np.ndarray:
+    """``f_r(x_n)`` [N, K]; where values are missing, -2 log of the integral of ``exp(-f / 2)`` over them.
+
+    ``exp(-f_r / 2)`` is the Gaussian of (6) without its normaliser: integrating the missing values out leaves the Schur
+    complement and a determinant. Directions in which psi is singular get a small precision, as no integral exists.
+    """
+    if x.shape[1] != len(model.centre):
+        raise MargoError(f"samples have {x.shape[1]} features, the model was trained on {len(model.centre)}")
+    x = (x - model.centre) / model.scale
+    result = np.empty((len(x), len(model.psi)))
+    least = SINGULAR * np.maximum(np.trace(model.psi, axis1=1, axis2=2) / x.shape[1], 1e-12)
+    for rows, seen in patterns(x):
+        part, gap = x[np.ix_(rows, seen)], ~seen
+        kept, linear, constant = model.psi[:, seen][:, :, seen], model.linear[:, seen], model.constant
+        if gap.any():
+            inner = model.psi[:, gap][:, :, gap] + least[:, None, None] * np.eye(int(gap.sum()))
+            cross, free = model.psi[:, seen][:, :, gap], model.linear[:, gap, None]
+            gain = np.linalg.solve(inner, np.concatenate([cross.transpose(0, 2, 1), free], axis=2))
+            kept = kept - cross @ gain[:, :, :-1]
+            linear = linear - (cross @ gain[:, :, -1:])[:, :, 0]
+            constant = constant - 0.25 * (free * gain[:, :, -1:]).sum(axis=(1, 2))
+            constant = constant + np.linalg.slogdet(inner)[1] - gap.sum() * LOG_2PI
+        quadratic = ((part @ kept) * part).sum(axis=2).T
+        result[rows] = quadratic + part @ linear.T + constant
+    return result
+
+
+def log_joint(model: MaxMargin, x) -> np.ndarray:
+    """Minus half the smallest score of each class [N, C]: the rule of (7), in the place of a joint log probability."""
+    return -0.5 * np.minimum.reduceat(scores(model, x), model.offsets[:-1], axis=1)

@@ -1,0 +1,195 @@
+"""Max-margin Gaussians: the problem against its print, SMO against a conic solver, certificates, missing values."""
+
+import time
+
+import cvxpy
+import numpy as np
+import pytest
+from scipy.integrate import dblquad
+
+from margo.classify import em, maxmargin, smo
+from margo.classify.gmm import log_joint
+from margo.classify.options import EmOptions, MarginOptions
+from margo.errors import MargoError
+
+
+def case(seed=0, classes=3, N=25, D=2, mixtures=2, cost=1.0, s=0.5):
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([rng.normal(1.2 * c, 1.0, (N, D)) for c in range(classes)])
+    y = np.repeat(np.arange(classes), N)
+    model, _ = em.fit(x, y, EmOptions(mixtures=mixtures, covariance="full", ridge=0.05), rng)
+    return maxmargin.pose(model, x, y, cost, s), model, x, y
+
+
+
+def test_packed_products_are_matrix_products():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 3, 4, 4))
+    a, b = a + a.transpose(0, 2, 1), b + b.transpose(0, 2, 1)
+    np.testing.assert_allclose(maxmargin.unpack_matrices(maxmargin.pack_matrices(a), 4), a)
+    products = (maxmargin.pack_matrices(a) * maxmargin.pack_matrices(b)).sum(1)
+    np.testing.assert_allclose(products, (a * b).sum(axis=(1, 2)))
+
+
+def test_objective_is_the_printed_one():
+    problem, *_ = case()
+    rng = np.random.default_rng(1)
+    packed = rng.normal(size=(6, 6))
+    psi = maxmargin.unpack_matrices(packed[:, :3], 2)
+    total = 0.5 * sum((m**2).sum() for m in psi) + 0.5 * (packed[:, 3:] ** 2).sum()
+    for x, y, r in zip(problem.x, problem.y, problem.responsible):
+        f = [x @ psi[k] @ x + problem.s * (packed[k, 3:5] @ x + packed[k, 5]) for k in range(6)]
+        assert r // 2 == y
+        total += problem.cost * max(0.0, max(1.0 + f[r] - f[k] for k in range(6) if k // 2 != y))
+    assert maxmargin.objective(problem, packed) == pytest.approx(total)
+
+
+def conic(problem):
+    """The same problem in cvxpy, matrices and all."""
+    K, D = int(problem.offsets[-1]), problem.x.shape[1]
+    psi = [cvxpy.Variable((D, D), PSD=True) for _ in range(K)]
+    linear, constant = cvxpy.Variable((K, D)), cvxpy.Variable(K)
+    slack = cvxpy.Variable(len(problem.x), nonneg=True)
+    f = [
+        cvxpy.sum(cvxpy.multiply(problem.x @ psi[k], problem.x), axis=1)
+        + problem.s * (problem.x @ linear[k] + constant[k]) for k in range(K)
+    ]  # fmt: skip
+    constraints = []
+    owner = np.repeat(np.arange(len(problem.offsets) - 1), np.diff(problem.offsets))
+    for k in range(K):
+        own = np.flatnonzero(problem.responsible == k)
+        for r in range(K):
+            if len(own) and owner[r] != owner[k]:
+                constraints.append(f[k][own] <= f[r][own] - 1 + slack[own])
+    ridge = sum(cvxpy.sum_squares(m) for m in psi) + cvxpy.sum_squares(linear) + cvxpy.sum_squares(constant)
+    task = cvxpy.Problem(cvxpy.Minimize(0.5 * ridge + problem.cost * cvxpy.sum(slack)), constraints)
+    task.solve(solver="CLARABEL")
+    return task.value
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_smo_reaches_the_conic_optimum(seed):
+    problem, *_ = case(seed, cost=2.0)
+    state, _ = smo.fit(problem, MarginOptions(epochs=2000, gap=1e-5), np.random.default_rng(0))
+    assert state.gap <= 1e-5
+    assert state.primal == pytest.approx(conic(problem), rel=1e-4)
+    assert np.linalg.eigvalsh(maxmargin.to_model(problem, state.phi).psi).min() >= -1e-8
+
+
+def test_dual_is_feasible_and_rises_and_phi_is_its_sum():
+    problem, *_ = case(4, cost=1.5)
+    rng, state, last = np.random.default_rng(0), smo.begin(problem), 0.0
+    for _ in range(30):
+        state = smo.run_epoch(state, problem, rng.permutation(len(problem.x)))
+        current = state.alpha.sum() - 0.5 * (state.phi**2).sum()
+        assert current >= last - 1e-9 * abs(last)
+        assert state.primal >= current
+        last = current
+    assert state.alpha.min() >= 0 and state.alpha.sum(axis=1).max() <= 1.5 * (1 + 1e-12)
+    coefficients = state.alpha.copy()
+    coefficients[np.arange(len(problem.x)), problem.responsible] -= state.alpha.sum(axis=1)
+    part = maxmargin.pull(problem, coefficients)
+    np.testing.assert_allclose(state.phi, part + state.gamma, atol=1e-9)
+    np.testing.assert_allclose(state.phi, maxmargin.project(part, 2), atol=1e-9)
+    owner = np.repeat(np.arange(3), 2)
+    assert not state.alpha[owner == problem.y[:, None]].any()
+
+
+def test_water_level_solves_the_sample_problem():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        wish, cost = rng.normal(0.5, 1.0, rng.integers(1, 8)), rng.uniform(0.05, 2.0)
+        level = smo.water_level(wish, cost)
+        taken = np.maximum(0.0, wish - level).sum()
+        assert taken == pytest.approx(min(max(level, 0.0), cost), abs=1e-12)
+
+
+def test_without_the_psd_step_matrices_are_indefinite():
+    """The twin: the alpha part alone, which the paper's sample constraints were to keep semidefinite, is not."""
+    problem, *_ = case(0, cost=2.0)
+    state, _ = smo.fit(problem, MarginOptions(epochs=50), np.random.default_rng(0))
+    psi = maxmargin.unpack_matrices((state.phi - state.gamma)[:, :3], 2)
+    assert np.linalg.eigvalsh(psi).min() < -1e-3
+
+
+def test_gradient_by_central_differences_and_descent():
+    problem, model, *_ = case()
+    start = maxmargin.from_classifier(problem, model)
+    packed = 0.1 * start
+    gradient = packed - problem.cost * maxmargin.pull(problem, maxmargin.violations(problem, packed)[1])
+    for index in np.ndindex(packed.shape):
+        values = []
+        for sign in (1, -1):
+            moved = packed.copy()
+            moved[index] += sign * 1e-6
+            values.append(maxmargin.objective(problem, moved))
+        assert (values[0] - values[1]) / 2e-6 == pytest.approx(gradient[index], abs=1e-4, rel=1e-4)
+    packed, reports = maxmargin.descend(problem, start, 50)
+    assert (np.diff([report["objective"] for report in reports]) > 0).all()
+    state, _ = smo.fit(problem, MarginOptions(epochs=200, gap=1e-4), np.random.default_rng(0))
+    assert state.primal <= maxmargin.objective(problem, packed) + 1e-6
+
+
+def test_likelihoods_as_scores():
+    problem, model, x, _ = case()
+    packed = maxmargin.from_classifier(problem, model)
+    ours = maxmargin.log_joint(maxmargin.to_model(problem, packed), x)
+    theirs = log_joint(model, x, "component")
+    difference = ours - theirs
+    np.testing.assert_allclose(difference, difference[0, 0], atol=1e-8)
+
+
+def test_missing_values_are_integrated_out():
+    problem, model, x, _ = case(D=3)
+    margin = maxmargin.to_model(problem, maxmargin.from_classifier(problem, model))
+    sample = x[:1].copy()
+    sample[0, [0, 2]] = np.nan
+    got = maxmargin.scores(margin, sample)[0]
+    seen = (sample[0, 1] - margin.centre[1]) / margin.scale
+
+    def density(a, b, k):
+        z = np.array([a, seen, b])
+        return np.exp(-0.5 * (z @ margin.psi[k] @ z + margin.linear[k] @ z + margin.constant[k]))
+
+    for k in (0, 3):
+        integral, _ = dblquad(density, -8, 8, -8, 8, args=(k,), epsabs=1e-12)
+        assert got[k] == pytest.approx(-2.0 * np.log(integral), abs=1e-4)
+
+
+def test_real_digits(corpora):
+    """USPS in 50 principal components, one Gaussian a class: certificate, error and time; gradient needs longer."""
+    from margo.classify.reduce import principal
+    from margo.formats.tables import read_corpus
+
+    tables = read_corpus(corpora / "usps")
+    projection = principal(tables["train"].x, 50)
+    x, y = projection(tables["train"].x), tables["train"].y
+    test_x, test_y = projection(tables["test"].x), tables["test"].y
+    rng = np.random.default_rng(0)
+    model, _ = em.fit(x, y, EmOptions(covariance="full", ridge=0.1), rng)
+    assert abs(100 * (log_joint(model, test_x).argmax(1) != test_y).mean() - 5.78) < 0.5
+    problem = maxmargin.pose(model, x, y, 3.0, 0.25)
+    smo.run_epoch(smo.begin(problem), problem, np.arange(3))  # compile outside the clock
+    began = time.process_time()
+    state, _ = smo.fit(problem, MarginOptions(gap=0.01), rng)
+    spent = time.process_time() - began
+    assert state.gap <= 0.01 and spent < 60
+    margin = maxmargin.to_model(problem, state.phi)
+    assert np.linalg.eigvalsh(margin.psi).min() >= -1e-8
+    assert 100 * (maxmargin.log_joint(margin, test_x).argmax(1) != test_y).mean() <= 5.5
+    start = maxmargin.from_classifier(problem, model)
+    packed, _ = maxmargin.descend(problem, start, 10**6, time.process_time, spent)
+    assert maxmargin.objective(problem, packed) > 1.2 * state.primal
+
+
+def test_refusals():
+    _, model, x, y = case()
+    x = x.copy()
+    x[3, 0] = np.nan
+    with pytest.raises(MargoError, match="1 training samples have missing values"):
+        maxmargin.pose(model, x, y, 1.0, 1.0)
+    x[3, 0] = 0.0
+    with pytest.raises(MargoError, match="1 samples have no label"):
+        maxmargin.pose(model, x, np.where(np.arange(len(y)) == 1, -1, y), 1.0, 1.0)
+    with pytest.raises(ValueError, match="--cost is 0"):
+        MarginOptions(cost=0)
