@@ -116,7 +116,9 @@ corpus_or_embedded() {
 
 # results.json, RESULTS.md and report.html of all that was scored, beside the paper's figures.
 report_results() {
-    run report --exp "$exp" --recipe "$recipe" --paper "$root/conf/paper/$recipe.toml" --command "$invocation" "$@"
+    local paper=$root/conf/paper/$recipe.toml
+    [ -f "$paper" ] || paper=""
+    run report --exp "$exp" --recipe "$recipe" ${paper:+--paper "$paper"} --command "$invocation" "$@"
 }
 
 # ---- The stages that speech recipes share. They use: exp conf mix criteria nj cluster seed overwrite.

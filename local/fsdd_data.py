@@ -1,0 +1,116 @@
+"""Free Spoken Digit Dataset (DIGIT_SPEAKER_INDEX.wav) to Kaldi data folders OUT/{train,dev,test} for recipes/words.
+
+The official split: recordings 0 to 4 of each digit and speaker are the test set. --dev N takes the next N of each from
+training for a development set. --strings makes connected digits: recordings of one speaker, drawn at random from the
+set's own, put end to end, 1 to 7 a string. --leave-out takes one speaker's recordings as test set and nothing else.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import Seeded, main, option
+
+WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+TEST = 5  # recordings of each digit and speaker in the official test set
+LONGEST = 7
+
+
+@dataclass(frozen=True)
+class Options(Seeded):
+    corpus: Path = option(help="folder with the recordings, or the one that holds its folder recordings")
+    out: Path = option(help="folder to write")
+    dev: int = option(5, help="recordings of each digit and speaker to set aside as dev")
+    leave_out: str = option("", help="speaker to test on")
+    strings: bool = option(False, help="make strings of digits")
+    train_strings: int = option(2000, help="strings to train on")
+    dev_strings: int = option(800, help="strings to tune on")
+    test_strings: int = option(1000, help="strings to test on")
+
+
+def run(options: Options, step):
+    import numpy as np
+
+    from margo.formats import datadir
+
+    sets = split(recordings(options.corpus), options)
+    generator = np.random.default_rng(options.seed)
+    for name, rows in sets.items():
+        if not rows:
+            continue
+        if options.strings:
+            number = getattr(options, f"{name}_strings")
+            utterances = make_strings(step, name, rows, number, generator)
+        else:
+            utterances = [datadir.Utterance(f"{speaker}-{digit}-{index:02d}", speaker, (WORDS[digit],), str(path))
+                          for digit, speaker, index, path in rows]  # fmt: skip
+        datadir.write(options.out / name, utterances)
+        for file in sorted((options.out / name).iterdir()):
+            step.output(f"{name}/{file.name}")
+        step.say(f"{name}: {len(utterances)} utterances, {sum(len(u.words) for u in utterances)} digits")
+
+
+def recordings(corpus: Path) -> list[tuple]:
+    """(digit, speaker, index, path) of every recording, sorted."""
+    from margo.errors import MargoError
+
+    folder = corpus / "recordings" if (corpus / "recordings").is_dir() else corpus
+    found = []
+    for path in sorted(folder.glob("*.wav")):
+        digit, _, rest = path.stem.partition("_")
+        speaker, _, index = rest.rpartition("_")
+        if not (digit.isdigit() and len(digit) == 1 and speaker and index.isdigit()):
+            raise MargoError(f"{path}: expected a name such as 7_jackson_32.wav")
+        found.append((int(digit), speaker, int(index), path.resolve()))
+    if not found:
+        raise MargoError(f"{folder}: no recordings DIGIT_SPEAKER_INDEX.wav")
+    return found
+
+
+def split(rows: list[tuple], options: Options) -> dict[str, list[tuple]]:
+    """train, dev and test."""
+    from margo.errors import MargoError
+
+    speakers = sorted({speaker for _, speaker, _, _ in rows})
+    if options.leave_out and options.leave_out not in speakers:
+        raise MargoError(f"--leave-out {options.leave_out}: the speakers are {' '.join(speakers)}")
+    sets = {"train": [], "dev": [], "test": []}
+    for row in rows:
+        _, speaker, index, _ = row
+        tested = speaker == options.leave_out if options.leave_out else index < TEST
+        first = 0 if options.leave_out else TEST
+        sets["test" if tested else "dev" if index < first + options.dev else "train"].append(row)
+    return sets
+
+
+def make_strings(step, name: str, rows: list[tuple], number: int, generator):
+    """``number`` strings, the speakers in turn, written as 16-bit wave files."""
+    import io
+
+    import numpy as np
+    import soundfile
+
+    from margo.formats import datadir
+    from margo.formats.atomic import atomic
+
+    by_speaker: dict[str, list] = {}
+    for digit, speaker, _, path in rows:
+        samples, rate = soundfile.read(path, dtype="int16")
+        by_speaker.setdefault(speaker, []).append((digit, samples, rate))
+    speakers, utterances = sorted(by_speaker), []
+    for i in range(number):
+        speaker = speakers[i % len(speakers)]
+        drawn = generator.integers(len(by_speaker[speaker]), size=generator.integers(1, LONGEST + 1))
+        parts = [by_speaker[speaker][j] for j in drawn]
+        key = f"{speaker}-{name}{i:04d}"
+        path = step.out / "wav" / f"{key}.wav"
+        sound = io.BytesIO()
+        soundfile.write(sound, np.concatenate([samples for _, samples, _ in parts]), parts[0][2], format="WAV")
+        with atomic(path, "wb") as file:
+            file.write(sound.getvalue())
+        words = tuple(WORDS[digit] for digit, _, _ in parts)
+        utterances.append(datadir.Utterance(key, speaker, words, str(path.resolve())))
+    return utterances
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
