@@ -76,16 +76,15 @@ class Speaker:
 def plan_tidigits(size: str, rng: np.random.Generator) -> list[Speaker]:
     """``train/man/ah/1z3a.wav``. Training speakers that become the development set (every fifth) and test speakers
     say more than the rest, so that error rates can be told apart."""
-    # name of set, speakers of each gender, isolated productions of each digit, strings of each length 2 3 4 5 7
-    sets = {"full": (("train", 40, 1, 6), ("test", 13, 2, 8)), "tiny": (("train", 5, 1, 1), ("test", 2, 1, 1))}[size]
+    # speakers of each gender in train and test; for those who say less and more: productions of each single digit, and
+    # strings of each length (2 3 4 5 7)
+    train, test, less, more = {"full": (40, 13, ("a", 6), ("ab", 8)), "tiny": (5, 2, ("a", 1), ("a", 1))}[size]
     speakers: list[Speaker] = []
-    for which, per_gender, isolated, strings in sets:
+    for which, per_gender in (("train", train), ("test", test)):
         for gender, folder in (("m", "man"), ("f", "woman")):
             for index in range(per_gender):
                 name = f"{chr(97 + len(speakers) // 26)}{chr(97 + len(speakers) % 26)}"
-                long = which == "test" or index % 5 == 4
-                productions = "ab" if isolated == 2 or (long and size == "full") else "a"
-                count = 8 if long and size == "full" else strings
+                productions, count = more if which == "test" or index % 5 == 4 else less
                 names = [digit + production for digit in DIGITS for production in productions]
                 for length in (2, 3, 4, 5, 7):
                     drawn: set[str] = set()
