@@ -69,7 +69,7 @@ def test_all_in_one_against_sklearn(cost):
     rng = np.random.default_rng(5)
     y = rng.integers(0, 4, 120)
     z = rng.normal(size=(120, 5)) + 1.5 * np.eye(5)[y]
-    ours = solve_all(z, y, 4, cost, tolerance=1e-6, max_epochs=5000)
+    ours = solve_all(z, y, cost, tolerance=1e-6, max_epochs=5000, bias=False)
     theirs = LinearSVC(multi_class="crammer_singer", C=cost, fit_intercept=False, tol=1e-8, max_iter=200_000).fit(z, y)
 
     def primal(w):
@@ -87,10 +87,18 @@ def test_all_in_one_against_sklearn(cost):
 
 def test_all_in_one_of_two_classes_is_the_binary_machine_without_bias():
     z, y = two_classes(6)
-    whole = solve_all(z, (y > 0).astype(int), 2, 1.0, tolerance=1e-6, max_epochs=5000)
+    whole = solve_all(z, (y > 0).astype(int), 1.0, tolerance=1e-6, max_epochs=5000, bias=False)
     difference = whole.weights[:, 1] - whole.weights[:, 0]
     # the pair (w/2, -w/2) has half the norm of w: the binary problem with twice the cost, no bias
     from sklearn.svm import LinearSVC
 
     theirs = LinearSVC(loss="hinge", C=2.0, fit_intercept=False, tol=1e-8, max_iter=200_000).fit(z, y)
     np.testing.assert_allclose(difference, theirs.coef_[0], rtol=1e-2, atol=1e-2)
+
+
+def test_bias_is_the_weight_of_a_constant_feature():
+    z, y = two_classes(8)
+    y = (y > 0).astype(int)
+    biased = solve_all(z, y, 1.0, tolerance=1e-6)
+    plain = solve_all(np.hstack([z, np.ones((len(z), 1))]), y, 1.0, tolerance=1e-6, bias=False)
+    np.testing.assert_allclose(np.vstack([biased.weights, biased.bias]), plain.weights)

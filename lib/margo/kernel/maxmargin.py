@@ -31,17 +31,27 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Trained:
-    """Parameters, metric and machine that belong together, and how they came about."""
+    """Parameters and the decision that belongs to them, and how they came about."""
 
     theta: np.ndarray
-    metric: Metric
-    machine: Machine
+    weights: np.ndarray
+    """[P, M]"""
+    bias: np.ndarray
+    """[M]: the decision on raw scores is ``phi @ weights + bias``"""
+    initial_weights: np.ndarray
+    initial_bias: np.ndarray
+    """The decision before the first step, on the scores of the starting parameters"""
     history: list[Iteration]
 
+    def decide(self, phi: np.ndarray) -> np.ndarray:
+        """[N, M]: positive for the first of two classes, or one value a class."""
+        return phi @ self.weights + self.bias
 
-def weights_of(phi: np.ndarray, metric: Metric, machine: Machine) -> np.ndarray:
-    """Weights [P, M] on raw scores: ``phi @ weights + bias`` is the decision."""
-    return metric.solve(phi.T @ machine.coefficients)
+
+def decision(phi: np.ndarray, metric: Metric, machine: Machine) -> tuple[np.ndarray, np.ndarray]:
+    """``(weights [P, M], bias [M])`` on raw scores, from the machine of scores that the metric normalised."""
+    weights = metric.solve((phi - metric.mean).T @ machine.coefficients)
+    return weights, machine.bias - metric.mean @ weights
 
 
 def margin_of(machine: Machine) -> float:
@@ -75,7 +85,8 @@ def train(
         return theta, phi, pullback, metric, machine
 
     def told(number, change, step, accepted):
-        decisions = phi @ weights_of(phi, metric, machine) + machine.bias
+        weights, bias = decision(phi, metric, machine)
+        decisions = phi @ weights + bias
         made = np.where(decisions[:, 0] > 0, 1, -1) if decisions.shape[1] == 1 else decisions.argmax(1)
         line = Iteration(
             number, machine.objective, change, step, accepted, margin_of(machine), int((made != signs).sum())
@@ -84,6 +95,7 @@ def train(
         return line
 
     theta, phi, pullback, metric, machine = state(theta, None)
+    initial = decision(phi, metric, machine)
     history = [told(0, 0.0, 0.0, True)]
     step, direction, backed_off = options.step, None, False
     for number in range(1, options.iterations + 1):
@@ -107,4 +119,4 @@ def train(
         small = accepted and backed_off and -change < options.tolerance * abs(machine.objective)
         if small or step < LEAST_STEP:
             break
-    return Trained(theta, metric, machine, history)
+    return Trained(theta, *decision(phi, metric, machine), *initial, history)

@@ -1,7 +1,9 @@
 """The metric G of a score-space, the objective W it gives a machine, and W's gradient by the scores ([L04] 4.3, 5.2).
 
 A machine is its coefficients A [N, M]: alpha_i y_i in one column for two classes, one column per class for the
-all-in-one machine. With s = Phi' A, the part of W that the kernel enters is ``-1/2 tr(s' G^-1 s)``.
+all-in-one machine. Scores are centred on their training mean, which changes nothing for two classes, where the
+coefficients sum to zero, and otherwise is the same as centring the coefficients. With s = (Phi - mean)' A, the part of
+W that the kernel enters is ``-1/2 tr(s' G^-1 s)``.
 """
 
 from dataclasses import dataclass
@@ -31,10 +33,11 @@ class Metric:
         return (s.T / self.variances).T
 
     def factor(self, phi: np.ndarray) -> np.ndarray:
-        """Z [N, P] with ``Z Z' = phi G^-1 phi'``: the kernel as an inner product."""
+        """Z [N, P] with ``Z Z' = (phi - mean) G^-1 (phi - mean)'``: the kernel as an inner product."""
+        centred = phi - self.mean
         if self.inverse is None:
-            return phi / np.sqrt(self.variances)
-        return phi @ np.linalg.cholesky(self.inverse)
+            return centred / np.sqrt(self.variances)
+        return centred @ np.linalg.cholesky(self.inverse)
 
 
 FLOOR = 1e-12
@@ -60,7 +63,7 @@ def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None =
 
 def kernel_energy(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) -> float:
     """``sum_ij A_i . A_j K(x_i, x_j)``: twice what the kernel takes from W ([L04] (34))."""
-    s = phi.T @ coefficients
+    s = phi.T @ (coefficients - coefficients.mean(0))
     return float((s * metric.solve(s)).sum())
 
 
@@ -70,6 +73,7 @@ def score_gradient(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) ->
     With V = G^-1 Phi' A: the scores' own part is ``-A V'``, the part through G is ``(phi - mean) B / N`` where B is
     ``V V'`` within the blocks of G.
     """
+    coefficients = coefficients - coefficients.mean(0)
     v = metric.solve(phi.T @ coefficients)
     gradient = -coefficients @ v.T
     if not metric.free:

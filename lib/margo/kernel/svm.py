@@ -258,59 +258,73 @@ def _crammer_singer(z, y, cost, tau, order, tolerance, max_epochs):
     """Dual ascent over samples; ``tau`` [N, C] is changed in place (rows sum to 0, tau_iy <= cost, others <= 0).
 
     One sample's problem is ``min 1/2 k |t|^2 + sum_c t_c (f_c - k tau_c) + t_c (c != y)``, whose solution is a
-    projection on a simplex: ``t_c = min(cost [c = y], (theta - v_c) / k)`` with theta from sorting.
+    projection on a simplex: ``t_c = min(cost [c = y], (theta - v_c) / k)`` with theta from sorting. Samples that had
+    nothing to gain rest until those that had are solved; only a pass over all of them ends it.
     """
     n, dims = z.shape
     classes = tau.shape[1]
     w = z.T @ tau
+    norms = (z * z).sum(axis=1)
+    awake = np.ones(n, np.bool_)
+    whole = True
     violation = np.inf
-    caps = np.empty(classes)
-    v = np.empty(classes)
-    change = np.empty(classes)
+    g, v, knees = np.empty(classes), np.empty(classes), np.empty(classes)
     for epoch in range(max_epochs):
         violation = 0.0
         for i in order[epoch % len(order)]:
-            k = (z[i] * z[i]).sum()
-            if k < 1e-12:
+            k = norms[i]
+            if k < 1e-12 or not awake[i]:
                 continue
-            f = z[i] @ w
-            peak, low = -np.inf, np.inf
-            for c in range(classes):
-                caps[c] = cost if c == y[i] else 0.0
-                g = f[c] + (0.0 if c == y[i] else 1.0)
-                peak = max(peak, g)
-                if tau[i, c] < caps[c]:
-                    low = min(low, g)
-                v[c] = g - k * tau[i, c]
-            gap = peak - low
-            violation = max(violation, gap)
-            if gap < 0.1 * tolerance:
-                continue
-            # sum_c min(caps_c, (theta - v_c) / k) = 0: piecewise linear in theta with knees v_c + k caps_c
-            knees = np.sort(v + k * caps)
-            theta = 0.0
-            for m in range(classes):
-                # the m classes with the lowest knees are at their caps
-                knee = knees[m]
-                total = 0.0
-                for c in range(classes):
-                    total += min(caps[c], (knee - v[c]) / k)
-                if total >= 0.0:
-                    slope = 0.0
-                    for c in range(classes):
-                        if v[c] + k * caps[c] >= knee:
-                            slope += 1.0 / k
-                    theta = knee - total / slope
-                    break
-            for c in range(classes):
-                new = min(caps[c], (theta - v[c]) / k)
-                change[c] = new - tau[i, c]
-                tau[i, c] = new
+            own = y[i]
+            g[:] = 1.0
+            g[own] = 0.0
             for a in range(dims):
                 for c in range(classes):
-                    w[a, c] += z[i, a] * change[c]
+                    g[c] += z[i, a] * w[a, c]
+            peak, low = -np.inf, np.inf
+            for c in range(classes):
+                peak = max(peak, g[c])
+                if tau[i, c] < (cost if c == own else 0.0):
+                    low = min(low, g[c])
+                v[c] = g[c] - k * tau[i, c]
+            gap = peak - low
+            violation = max(violation, gap)
+            awake[i] = gap >= 0.1 * tolerance
+            if not awake[i]:
+                continue
+            # sum_c min(cap_c, (theta - v_c) / k) = 0: piecewise linear in theta with knees v_c + k cap_c, ascending
+            for c in range(classes):
+                knee = v[c] + (k * cost if c == own else 0.0)
+                place = c
+                while place > 0 and knees[place - 1] > knee:
+                    knees[place] = knees[place - 1]
+                    place -= 1
+                knees[place] = knee
+            theta = 0.0
+            for m in range(classes):
+                total = 0.0
+                free = 0
+                for c in range(classes):
+                    cap = cost if c == own else 0.0
+                    total += min(cap, (knees[m] - v[c]) / k)
+                    free += v[c] + k * cap >= knees[m]
+                if total >= 0.0:
+                    theta = knees[m] - total * k / free
+                    break
+            for c in range(classes):
+                new = min(cost if c == own else 0.0, (theta - v[c]) / k)
+                change = new - tau[i, c]
+                if change != 0.0:
+                    tau[i, c] = new
+                    for a in range(dims):
+                        w[a, c] += z[i, a] * change
         if violation < tolerance:
-            break
+            if whole:
+                break
+            awake[:] = True
+            whole = True
+        else:
+            whole = False
     w = z.T @ tau
     gain = 0.0
     for i in range(n):
@@ -318,15 +332,19 @@ def _crammer_singer(z, y, cost, tau, order, tolerance, max_epochs):
     return w, gain - 0.5 * (w * w).sum(), violation
 
 
-def solve_all(z, y, n_classes, cost=1.0, start=None, tolerance=1e-3, max_epochs=1000, seed=0) -> Machine:
-    """All-in-one machine of Crammer and Singer on ``z`` [N, P] with classes ``y`` [N], no bias.
+def solve_all(z, y, cost=1.0, start=None, tolerance=1e-3, max_epochs=1000, seed=0, bias=True) -> Machine:
+    """All-in-one machine of Crammer and Singer on ``z`` [N, P] with classes ``y`` [N], ``0 .. C-1``.
 
-    ``max sum_i tau_iy - 1/2 |sum_i tau_i z_i'|^2``; append a constant column to ``z`` for a (regularised) bias. The
-    order of samples in an epoch is a permutation drawn from ``seed``, so a solution depends on its arguments alone.
+    ``max sum_i tau_iy - 1/2 |sum_i z_i tau_i'|^2``; the bias is the weight of a constant feature, so it is regularised
+    with the rest. The order of samples in an epoch is a permutation drawn from ``seed``: a solution depends on its
+    arguments alone. ``start`` is the coefficients [N, C] of an earlier solution on the same samples and cost.
     """
-    z = np.ascontiguousarray(z, float)
+    y = np.asarray(y)
+    n_classes = int(y.max()) + 1
+    z = np.hstack([z, np.ones((len(z), 1))]) if bias else np.ascontiguousarray(z, float)
     tau = np.zeros((len(z), n_classes)) if start is None else start.copy()
     rng = np.random.default_rng(seed)
     order = np.stack([rng.permutation(len(z)) for _ in range(16)])
-    w, objective, violation = _crammer_singer(z, np.asarray(y), cost, tau, order, tolerance, max_epochs)
-    return Machine(tau, w, np.zeros(n_classes), float(objective), float(violation))
+    w, objective, violation = _crammer_singer(z, y, cost, tau, order, tolerance, max_epochs)
+    w, constant = (w[:-1], w[-1]) if bias else (w, np.zeros(n_classes))
+    return Machine(tau, w, constant, float(objective), float(violation))

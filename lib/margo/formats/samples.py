@@ -1,0 +1,83 @@
+"""Labelled samples in CSV: columns ``split`` (train, test), ``speaker`` (optional), ``class``, then features."""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError, refuse
+from margo.formats.atomic import atomic
+
+SPLITS = ("train", "test")
+MOST = 20  # faults shown
+
+
+@dataclass(frozen=True)
+class Samples:
+    """``x`` [N, D], classes ``y`` [N] from 0, and speakers ``groups`` [N] (empty where the file names none)."""
+
+    x: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray
+
+
+def read_samples(path) -> dict[str, Samples]:
+    """``{"train": Samples, "test": Samples}`` of a file, every cell checked."""
+    path = Path(path)
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise MargoError(f"{path}: cannot be read ({error})") from None
+    header = rows[0] if rows else []
+    known = [name for name in ("split", "speaker", "class") if name in header]
+    features = [name for name in header if name not in known]
+    missing = [name for name in ("split", "class") if name not in known]
+    if missing or not features:
+        raise MargoError(f"{path}: columns {', '.join(header)}; expected split, speaker (optional), class and features")
+    column = {name: header.index(name) for name in known}
+    where = [header.index(name) for name in features]
+    faults, found = [], {split: ([], [], []) for split in SPLITS}
+    for number, row in enumerate(rows[1:], 2):
+        if len(row) != len(header):
+            faults.append(f"line {number}: {len(row)} cells, the header has {len(header)}")
+            continue
+        split = row[column["split"]]
+        if split not in found:
+            faults.append(f"line {number}: split is {split!r}, expected {' or '.join(SPLITS)}")
+            continue
+        try:
+            values = [float(row[place]) for place in where]
+            label = int(row[column["class"]])
+        except ValueError as error:
+            faults.append(f"line {number}: {error}")
+            continue
+        if label < 0 or not np.isfinite(values).all():
+            faults.append(f"line {number}: class {label} and features must be numbers, the class 0 or more")
+            continue
+        found[split][0].append(values)
+        found[split][1].append(label)
+        if "speaker" in column:
+            found[split][2].append(row[column["speaker"]])
+    faults += [f"no {split} rows" for split in SPLITS if not found[split][0] and not faults]
+    if not faults:
+        seen = set(found["train"][1])
+        expected = set(range(max(*found["train"][1], *found["test"][1]) + 1))
+        faults += [f"class {label} has no train rows" for label in sorted(expected - seen)]
+    refuse(faults[:MOST] + [f"... and {len(faults) - MOST} more"] * (len(faults) > MOST), str(path))
+    return {split: Samples(np.array(x), np.array(y), np.array(groups)) for split, (x, y, groups) in found.items()}
+
+
+def write_samples(path, samples: dict[str, Samples]) -> None:
+    """Write ``{split: Samples}``; numbers keep all their digits."""
+    first = next(iter(samples.values()))
+    with_speakers = len(first.groups) > 0
+    names = ["split", *(["speaker"] if with_speakers else []), "class", *(f"f{d}" for d in range(first.x.shape[1]))]
+    with atomic(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for split, part in samples.items():
+            for i in range(len(part.x)):
+                speaker = [part.groups[i]] if with_speakers else []
+                writer.writerow([split, *speaker, part.y[i], *(repr(float(value)) for value in part.x[i])])

@@ -1,0 +1,136 @@
+"""What the steps of generative kernels share: runs over data files and EM starts, their files, their scores."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.formats.atomic import read_npz, write_npz, write_text
+from margo.formats.samples import Samples, read_samples
+from margo.kernel import gmm, pairs
+
+FORMAT = "margo-kernel-1"
+
+
+def read_runs(paths, step) -> list[dict[str, Samples]]:
+    """The data files, one or more drawings of the same task; all must have as many classes and features."""
+    files = [read_samples(step.input_file(path)) for path in paths]
+    shapes = {(file["train"].x.shape[1], int(file["train"].y.max()) + 1) for file in files}
+    if len(shapes) > 1:
+        raise MargoError(f"data files differ in (features, classes): {', '.join(map(str, sorted(shapes)))}")
+    return files
+
+
+def train_run(options, task) -> tuple[dict, list[dict]]:
+    """``(arrays of the initial and the trained system, lines)`` of one ``(number, samples, start)``."""
+    number, samples, start = task
+    n_classes = int(samples.y.max()) + 1
+    rng = np.random.default_rng([options.seed, start])
+    bank = gmm.fit(samples.x, samples.y, n_classes, options.mixtures, rng, tied=options.tied)
+    lines = []
+
+    def report(pair, line):
+        lines.append({"run": number, "pair": list(pair), **vars(line)})
+
+    systems = pairs.train_pairs(samples.x, samples.y, bank, options.space, options.metric, options, report)
+    arrays = {f"{stage}{number}_{name}": array for stage, system in zip(("initial", "final"), systems)
+              for name, array in pairs.to_arrays(system).items()}  # fmt: skip
+    return arrays, lines
+
+
+def summed(lines: list[dict]) -> list[dict]:
+    """Progress over iterations: W summed over pairs (a pair that ended keeps its last), averaged over runs."""
+    last = max(line["iteration"] for line in lines)
+    runs = 1 + max(line["run"] for line in lines)
+    tracks: dict[tuple, list[dict]] = {}
+    for line in lines:
+        tracks.setdefault((line["run"], *line["pair"]), []).append(line)
+    progress = []
+    for iteration in range(last + 1):
+        now = [track[min(iteration, len(track) - 1)] for track in tracks.values()]
+        objective = sum(line["objective"] for line in now) / runs
+        errors = sum(line["train_errors"] for line in now) / runs
+        change = objective - progress[-1]["objective"] if progress else None
+        moving = sum(len(track) > iteration for track in tracks.values())
+        progress.append({"iteration": iteration, "objective": objective, "change": change,
+                         "pair_errors": errors, "pairs_moving": moving})  # fmt: skip
+    return progress
+
+
+def write_lines(path, lines: list[dict]) -> None:
+    write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def write_systems(path, meta: dict, arrays: dict[str, np.ndarray]) -> None:
+    write_npz(path, {"format": FORMAT, **meta}, arrays)
+
+
+def read_systems(folder) -> tuple[dict, list[tuple[pairs.PairSystem, pairs.PairSystem]]]:
+    """``(meta, [(initial, trained) of each run])`` of a model folder."""
+    path = Path(folder) / "model.npz"
+    meta, arrays = read_npz(path)
+    if meta.get("format") != FORMAT:
+        raise MargoError(f"{path}: not a model of train_kernel (format {meta.get('format')!r})")
+    systems = []
+    for run in range(meta["runs"]):
+        made = []
+        for stage in ("initial", "final"):
+            prefix = f"{stage}{run}_"
+            own = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
+            made.append(pairs.from_arrays(meta["space"], own))
+        systems.append(tuple(made))
+    return meta, systems
+
+
+def write_result(step, system: str, mixtures: int, split: str, truths, predictions, groups, seconds=None, extra=None):
+    """Score the runs of one system on one split into ``<system>_<mixtures>/<split>`` of the step's folder."""
+    from margo.runtime.scoring import score_classes
+
+    place = f"{system}_{mixtures}/{split}"
+    if not all(np.array_equal(truth, truths[0]) for truth in truths):
+        raise MargoError(f"{place}: runs have different labels, and cannot be one row")
+    written = score_classes(
+        step.out / place, truths[0].tolist(), [made.tolist() for made in predictions], system=system,
+        mixtures=mixtures, set=split, groups=groups.tolist() if len(groups) else None, seconds=seconds, extra=extra,
+    )  # fmt: skip
+    for name in written:
+        step.output(f"{place}/{name}")
+    rates = [100 * float((made != truths[0]).mean()) for made in predictions]
+    spread = f" ({min(rates):.2f} to {max(rates):.2f})" if len(rates) > 1 else ""
+    step.say(f"{system}_{mixtures} {split}: %ERR {np.mean(rates):.2f}{spread}")
+
+
+def held_out(data, options, settings) -> np.ndarray:
+    """Decisions of ``settings`` that share their mixtures on left-out speakers of ``data`` = (x, y, groups)."""
+    from margo.kernel.joint import decide_held_out
+
+    return decide_held_out(*data, settings, options.starts, options.seed)
+
+
+def decided(data, rest, options, settings) -> np.ndarray:
+    """Decisions of ``settings`` that share their mixtures, trained on all of ``data``, on ``rest``."""
+    from margo.kernel.joint import decide
+
+    return decide(*data[:2], rest, settings, options.starts, options.seed)
+
+
+def table_of(options, tried: list[dict]) -> dict:
+    """A heatmap of the errors on left-out speakers: mixtures and variances against cost (and steps)."""
+    columns = sorted({(one["cost"], one["iterations"]) for one in tried})
+    rows = sorted({(one["mixtures"], not one["tied"]) for one in tried})
+    percent = {((one["mixtures"], not one["tied"]), (one["cost"], one["iterations"])): one["percent"] for one in tried}
+    return {
+        "title": f"{options.system}: errors on left-out training speakers, per cent",
+        "kind": "heatmap",
+        "values": [[round(percent[row, column], 1) for column in columns] for row in rows],
+        "rows": [f"{mixtures} {'own' if own else 'tied'}" for mixtures, own in rows],
+        "columns": [f"C {cost:g}" + (f", {steps} steps" if steps else "") for cost, steps in columns],
+        "x_label": "cost",
+        "y_label": "mixtures and variances",
+    }
+
+
+def in_words(setting) -> str:
+    steps = f", {setting.iterations} steps" if setting.iterations else ""
+    return f"{setting.mixtures} mixtures, {'tied' if setting.tied else 'own'} variances, C {setting.cost:g}{steps}"

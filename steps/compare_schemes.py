@@ -1,0 +1,51 @@
+"""Score the ways from machines to many classes ([L04] 3) on one score-space: pairs, rest, codes, joint.
+
+All see the log-likelihoods of every class's mixture: votes of pairwise machines (svm-ll-pairs), one against the rest
+(svm-ll-rest), error-correcting output codes (svm-ll-codes), the all-in-one machine (svm-ll-joint). Several --starts are
+runs of the same experiment.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import Seeded, main, option
+
+
+@dataclass(frozen=True)
+class Options(Seeded):
+    data: Path = option(help="CSV file with the columns split, class and features")
+    out: Path = option(help="folder to write")
+    mixtures: int = option(2, help="Gaussians per class")
+    tied: bool = option(True, help="one variance for all Gaussians of all classes")
+    cost: float = option(1.0, help="C of the soft margin")
+    bits: int = option(31, help="bits of the output codes")
+    starts: int = option(5, help="EM starts, each with codes of its own")
+    schemes: tuple[str, ...] = option(("pairs", "rest", "codes", "joint"), help="what to score")
+
+
+def run(options: Options, step):
+    import numpy as np
+
+    from margo.formats.samples import read_samples
+    from margo.kernel.joint import JointSetting, classify
+    from margo.runtime import kernels
+
+    files = read_samples(step.input_file(options.data))
+    train = files["train"]
+    setting = JointSetting(options.mixtures, options.tied, options.cost)
+    for scheme in options.schemes:
+        made = {split: [] for split in files}
+        for start in range(options.starts):
+            rng = np.random.default_rng([options.seed, start])
+            both = np.concatenate([one.x for one in files.values()])
+            found = classify(train.x, train.y, both, setting, scheme, options.bits, rng)
+            for split, part in zip(files, np.split(found, [len(train.x)])):
+                made[split].append(part)
+        for split, predictions in made.items():
+            truths = [files[split].y] * options.starts
+            kernels.write_result(step, f"svm-ll-{scheme}", options.mixtures, split, truths, predictions,
+                                 files[split].groups)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

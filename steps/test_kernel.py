@@ -1,0 +1,53 @@
+"""Classify with the pairwise kernels of train_kernel, by majority vote, and score: <system>_<mixtures>/<set>.
+
+Ties of two classes are settled by their own machine, of more by the maximum-likelihood mixtures. A row over several
+runs is their mean. --ml true scores the maximum-likelihood mixtures that the kernels started from as well.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+
+@dataclass(frozen=True)
+class Options:
+    model: Path = option(help="folder of train_kernel")
+    data: tuple[Path, ...] = option(help="the CSV files it was trained with, in the same order")
+    out: Path = option(help="folder to write")
+    system: str = option("", help="name of the trained system (default: svm-SPACE); before training it ends in -init")
+    ml: bool = option(False, help="score the mixtures by themselves as well, as gmm-ml")
+
+
+def run(options: Options, step):
+    from margo.errors import MargoError
+    from margo.kernel.gmm import log_likelihoods
+    from margo.kernel.multiclass import vote
+    from margo.runtime import kernels, record
+
+    folder = step.input(options.model, made_by="train_kernel")
+    meta, systems = kernels.read_systems(folder)
+    files = kernels.read_runs(options.data, step)
+    if len(files) != meta["files"]:
+        raise MargoError(f"{folder} was trained on {meta['files']} data files, found {len(files)}")
+    name = options.system or f"svm-{meta['space']}"
+    seconds = record.read(folder)["seconds"]
+    for split in ("train", "test"):
+        made = {f"{name}-init": [], name: [], "gmm-ml": []}
+        truths = [files[number % len(files)][split].y for number in range(meta["runs"])]
+        for number, stages in enumerate(systems):
+            x = files[number % len(files)][split].x
+            log_lik = log_likelihoods(stages[0].prior, x)
+            for stage, system in zip((f"{name}-init", name), stages):
+                made[stage].append(vote(system.decide(x), log_lik))
+            made["gmm-ml"].append(log_lik.argmax(1))
+        if not options.ml:
+            del made["gmm-ml"]
+        groups = files[0][split].groups
+        for stage, predictions in made.items():
+            spent = seconds if stage == name else None
+            kernels.write_result(step, stage, meta["mixtures"], split, truths, predictions, groups, spent)
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,46 @@
+"""Score classifiers of scikit-learn on the same data, for comparison: references, not systems of this project.
+
+Settings are chosen by leaving out one training speaker at a time where the data name speakers. bayes classifies by the
+true densities of the artificial task.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+SYSTEMS = ("svm-rbf", "svm-linear", "qda", "knn", "bayes")
+
+
+@dataclass(frozen=True)
+class Options:
+    data: tuple[Path, ...] = option(help="CSV files with the columns split, speaker (to choose by), class, features")
+    out: Path = option(help="folder to write")
+    systems: tuple[str, ...] = option(("svm-rbf", "qda", "knn"), choices=SYSTEMS, help="what to score")
+
+
+def run(options: Options, step):
+    from margo.kernel.references import choose, make
+    from margo.kernel.synthetic import bayes
+    from margo.runtime import kernels
+
+    files = kernels.read_runs(options.data, step)
+    for system in options.systems:
+        made, settings = {"train": [], "test": []}, {}
+        for file in files:
+            train = file["train"]
+            if system == "bayes":
+                predict = bayes
+            else:
+                settings = choose(system, train.x, train.y, train.groups)
+                predict = make(system, **settings).fit(train.x, train.y).predict
+            for split in made:
+                made[split].append(predict(file[split].x))
+        for split, predictions in made.items():
+            truths = [file[split].y for file in files]
+            kernels.write_result(step, system, 1, split, truths, predictions, files[0][split].groups,
+                                 extra={"settings": settings})  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,54 @@
+"""Train generative kernels for maximum margin, one for each pair of classes, from mixtures trained by EM ([L04]).
+
+Writes model.npz (the systems before and after max-margin training), progress.jsonl (W summed over pairs, averaged over
+runs) and pairs.jsonl (every step of every pair). Several --data files or --starts are runs of the same experiment.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.kernel.options import KernelOptions
+from margo.runtime.step import Parallel, Seeded, main, option
+
+
+@dataclass(frozen=True)
+class Options(KernelOptions, Parallel, Seeded):
+    data: tuple[Path, ...] = option(help="CSV files with the columns split, class and features")
+    out: Path = option(help="folder to write")
+    mixtures: int = option(1, help="Gaussians per class")
+    tied: bool = option(False, help="one variance for all Gaussians of all classes")
+    starts: int = option(1, help="EM starts for each data file")
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("mixtures", "starts"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name} is {getattr(self, name)}, expected at least 1")
+
+
+def run(options: Options, step):
+    from functools import partial
+
+    from margo.runtime import kernels
+    from margo.runtime.parallel import map_chunks
+
+    files = kernels.read_runs(options.data, step)
+    drawn = [(file["train"], start) for start in range(options.starts) for file in files]
+    tasks = [(number, train, start) for number, (train, start) in enumerate(drawn)]
+    arrays, lines = {}, []
+    with step.place() as where:
+        done = map_chunks(partial(kernels.train_run, options), tasks, where)
+        for made, told in step.progress(done, len(tasks), "runs trained"):
+            arrays |= made
+            lines += told
+    meta = {"space": options.space, "mixtures": options.mixtures, "runs": len(tasks), "files": len(files)}
+    kernels.write_systems(step.output("model.npz"), meta, arrays)
+    progress = kernels.summed(lines)
+    kernels.write_lines(step.output("pairs.jsonl"), lines)
+    kernels.write_lines(step.output("progress.jsonl"), progress)
+    step.say(f"{options.space}, {options.mixtures} mixtures, {len(tasks)} runs: W {progress[0]['objective']:.1f} -> "
+             f"{progress[-1]['objective']:.1f} in at most {len(progress) - 1} steps")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
