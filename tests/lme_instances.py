@@ -18,19 +18,23 @@ class Paths:
     deviations: np.ndarray
 
 
-def draw_paths(rng, n_pairs, dimension, words=11, states=12, mixtures=1, spread=0.15, duration=4.0) -> Paths:
+def draw_pool(rng, words, states, mixtures, dimension, spread) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations [words x states x mixtures, D] of word models that differ by ``spread`` in every state."""
+    common = rng.normal(size=(states, 1, dimension)) + 0.2 * rng.normal(size=(states, mixtures, dimension))
+    means = (common + spread * rng.normal(size=(words, states, mixtures, dimension))).reshape(-1, dimension)
+    return means, np.exp(0.1 * rng.normal(size=means.shape))
+
+
+def draw_paths(rng, n_pairs, dimension, words=11, states=12, mixtures=1, spread=0.15, pool=None) -> Paths:
     """Pairs of left-to-right paths through two words, with the best mixture of each run of frames in a state.
 
     Frames come from between the two words' Gaussians, nearer the reference for most pairs, with a speaker's offset
-    added: margins of some tens to hundreds, a few of them negative.
+    added: margins of some hundreds, about a sixth of them negative.
     """
-    k = words * states * mixtures
-    common = rng.normal(size=(states, 1, dimension)) + 0.2 * rng.normal(size=(states, mixtures, dimension))
-    means = (common + spread * rng.normal(size=(words, states, mixtures, dimension))).reshape(k, dimension)
-    deviations = np.exp(0.1 * rng.normal(size=(k, dimension)))
+    means, deviations = pool or draw_pool(rng, words, states, mixtures, dimension, spread)
     frames, reference, competitor = [], [], []
     for _ in range(n_pairs):
-        length = max(states, rng.poisson(duration * states))
+        length = max(states, rng.poisson(4 * states))
         paths = []
         for word in rng.choice(words, 2, replace=False):
             state = np.sort(np.concatenate([np.arange(states), rng.integers(states, size=length - states)]))
@@ -43,6 +47,18 @@ def draw_paths(rng, n_pairs, dimension, words=11, states=12, mixtures=1, spread=
         reference.append(paths[0])
         competitor.append(paths[1])
     return Paths(frames, reference, competitor, means, deviations)
+
+
+def draw_many(rng, n_pairs, dimension, radius2, soft, block=500, **shape) -> Problem:
+    """problem_of(draw_paths(...)) for very many pairs, drawn block by block so as to hold few frames at once."""
+    pool, pieces = None, []
+    for start in range(0, n_pairs, block):
+        paths = draw_paths(rng, min(block, n_pairs - start), dimension, pool=pool, **shape)
+        pool = paths.means, paths.deviations
+        piece = problem_of(paths, radius2)
+        pieces.append((piece.margins, piece.pair + start, piece.gaussian, piece.counts, piece.gradients))
+    whole = [np.concatenate([piece[part] for piece in pieces]) for part in range(5)]
+    return Problem(*whole, len(pool[0]), radius2, soft)
 
 
 def problem_of(paths: Paths, radius2: float, soft=None) -> Problem:

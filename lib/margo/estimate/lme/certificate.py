@@ -112,16 +112,12 @@ def scale_of(problem: Problem, objective: float) -> float:
 
 def upper_bound(problem: Problem, multipliers: np.ndarray) -> float:
     """phi at these multipliers (made feasible by the caller) and the best nu, straight from the entries."""
-    k, d = problem.n_gaussians, problem.dimension
-    order = np.argsort(problem.gaussian, kind="stable")
-    weights = multipliers[problem.pair]
-    b = np.zeros((k, d))
-    bounds = np.searchsorted(problem.gaussian[order], np.arange(k + 1))
-    for g in np.flatnonzero(np.diff(bounds)):
-        rows = order[bounds[g] : bounds[g + 1]]
-        b[g] = weights[rows] @ problem.gradients[rows]
-    half = 0.5 * np.bincount(problem.gaussian, weights * problem.counts, k)
-    value, _ = dual_value(b, half, problem.radius2)
+    from scipy.sparse import csr_array
+
+    weights, n_entries = multipliers[problem.pair], len(problem.pair)
+    selection = csr_array((weights, (problem.gaussian, np.arange(n_entries))), (problem.n_gaussians, n_entries))
+    half = 0.5 * np.bincount(problem.gaussian, weights * problem.counts, problem.n_gaussians)
+    value, _ = dual_value(selection @ problem.gradients, half, problem.radius2)
     return float(problem.margins @ multipliers) + value
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from margo.estimate.lme.certificate import dual_value
-from margo.estimate.lme.layout import Curvature, Layout, pull, push
+from margo.estimate.lme.layout import Curvature, Layout, pull, pull_counts, push
 from margo.estimate.lme.newton import Bordered, expand, fold, room_for
 
 ITERATIONS = 60
@@ -82,7 +82,7 @@ def solve_dual(layout: Layout, best, tolerance: float, fixed: Fixed | None = Non
             """Newton's step to stationarity, sum lambda = mass, and x dy + y dx = residual."""
             change, drho = system(fold(residual / x, n, -1) - stationary, mass - x[:n].sum())
             dx = expand(change, soft)
-            da = pull(layout, change[:n])[1] + change[n]
+            da = pull_counts(layout, change[:n]) + change[n]
             return dx, (residual - y * dx) / x, -drho, da
 
         dx, dy, _, da = step(-x * y)

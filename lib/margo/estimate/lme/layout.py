@@ -15,7 +15,7 @@ import numpy as np
 from margo.estimate.lme.certificate import best_level, steepest
 from margo.estimate.lme.problem import Problem
 
-SMALL = 64  # Gaussians touched by at most this many pairs are multiplied in stacks, larger ones singly
+SMALL = 64  # Gaussians touched by at most this many pairs are multiplied together, larger ones singly
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,11 @@ class Layout:
     @property
     def n_pairs(self) -> int:
         return len(self.start)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether the Gaussians have so few entries each that one product over all is faster than one for each."""
+        return len(self.pair) < SMALL * len(self.used)
 
 
 def arrange(problem: Problem, dtype=np.float64) -> Layout:
@@ -74,23 +79,35 @@ def arrange(problem: Problem, dtype=np.float64) -> Layout:
 
 def pull(layout: Layout, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """b_k = sum_m lambda_m g_mk [U, D] and 1/2 sum_m lambda_m n_mk [U], for weights lambda [N]."""
-    of_entry = weights[layout.pair]
-    half = 0.5 * np.bincount(layout.slot, of_entry * layout.counts, len(layout.used))
-    of_entry = of_entry.astype(layout.gradients.dtype, copy=False)
-    b = np.empty((len(layout.used), layout.gradients.shape[1]), layout.gradients.dtype)
-    bounds = layout.offsets.tolist()
-    for k, (i, j) in enumerate(zip(bounds, bounds[1:])):
-        np.dot(of_entry[i:j], layout.gradients[i:j], out=b[k])
-    return b.astype(np.float64, copy=False), half
+    of_entry = weights[layout.pair].astype(layout.gradients.dtype, copy=False)
+    if layout.scattered:
+        from scipy.sparse import csr_array
+
+        selection = csr_array((of_entry, np.arange(len(of_entry)), layout.offsets), (len(layout.used), len(of_entry)))
+        b = selection @ layout.gradients
+    else:
+        b = np.empty((len(layout.used), layout.gradients.shape[1]), layout.gradients.dtype)
+        bounds = layout.offsets.tolist()
+        for k, (i, j) in enumerate(zip(bounds, bounds[1:])):
+            np.dot(of_entry[i:j], layout.gradients[i:j], out=b[k])
+    return b.astype(np.float64, copy=False), pull_counts(layout, weights)
+
+
+def pull_counts(layout: Layout, weights: np.ndarray) -> np.ndarray:
+    """1/2 sum_m lambda_m n_mk [U]."""
+    return 0.5 * np.bincount(layout.slot, weights[layout.pair] * layout.counts, len(layout.used))
 
 
 def push(layout: Layout, shift: np.ndarray, width: np.ndarray) -> np.ndarray:
     """sum_k g_mk . w_k - 1/2 n_mk q_k [N], for w [U, D] and q [U]: the change of every margin."""
-    gains = np.empty(len(layout.pair), layout.gradients.dtype)
     shift = shift.astype(layout.gradients.dtype, copy=False)
-    bounds = layout.offsets.tolist()
-    for k, (i, j) in enumerate(zip(bounds, bounds[1:])):
-        np.dot(layout.gradients[i:j], shift[k], out=gains[i:j])
+    if layout.scattered:
+        gains = np.einsum("ed,ed->e", layout.gradients, shift[layout.slot])
+    else:
+        gains = np.empty(len(layout.pair), layout.gradients.dtype)
+        bounds = layout.offsets.tolist()
+        for k, (i, j) in enumerate(zip(bounds, bounds[1:])):
+            np.dot(layout.gradients[i:j], shift[k], out=gains[i:j])
     return np.bincount(layout.pair, gains - 0.5 * layout.counts * width[layout.slot], layout.n_pairs)
 
 

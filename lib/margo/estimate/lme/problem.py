@@ -153,9 +153,9 @@ def _value_faults(problem: Problem) -> list[str]:
             bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
             if len(bad):
                 faults.append(f"{name} has {len(bad)} values that are not finite, the first at {bad[0]}: drop its pair")
-    if not (np.isscalar(problem.radius2) and np.isfinite(problem.radius2) and problem.radius2 > 0):
+    if not _positive(problem.radius2):
         faults.append(f"radius2 is {problem.radius2}; give a squared radius above 0")
-    if problem.soft is not None and not (np.isscalar(problem.soft) and np.isfinite(problem.soft) and problem.soft > 0):
+    if problem.soft is not None and not _positive(problem.soft):
         faults.append(f"soft is {problem.soft}; give C above 0, or None for the hard margin")
     elif problem.soft is not None and problem.soft * problem.n_pairs < 1 - 1e-9:
         faults.append(
@@ -164,3 +164,8 @@ def _value_faults(problem: Problem) -> list[str]:
         )
     return faults
 
+
+def _positive(value) -> bool:
+    """Whether ``value`` is one finite number above zero."""
+    number = np.asarray(value)
+    return number.ndim == 0 and number.dtype.kind in "iuf" and bool(np.isfinite(number)) and bool(number > 0)
