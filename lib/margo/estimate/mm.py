@@ -77,9 +77,13 @@ def accumulate(
 
 
 def update(hmms: HmmSet, stats: MmStats, options: MmOptions = MmOptions()) -> tuple[HmmSet, dict]:  # noqa: B008
-    """One EBW step; the report's objective is that of the model that came in, per utterance."""
-    against = stats.signed.occupancy[1], stats.signed.transitions[1]
-    updated, report = ebw_step(hmms, stats.signed.net(), against, options.parameters, options.growth)
+    """One EBW step; the report's objective is that of the model that came in, per utterance.
+
+    What reference and competitors share has cancelled, so a Gaussian may have nothing against it: D is growth times all
+    that remains, for and against.
+    """
+    remains = stats.signed.occupancy.sum(axis=0), stats.signed.transitions.sum(axis=0)
+    updated, report = ebw_step(hmms, stats.signed.net(), remains, options.parameters, options.growth)
     return updated, {
         "objective": stats.objective / max(stats.utterances, 1),
         "train_errors": stats.errors,

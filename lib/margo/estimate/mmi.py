@@ -21,6 +21,7 @@ import numpy as np
 from margo.estimate.ebw_hmm import ebw_step
 from margo.estimate.ml import unusable
 from margo.estimate.options import MmiOptions
+from margo.estimate.paths import misfit
 from margo.estimate.signed import gradients
 from margo.estimate.stats import Stats, add_gaussians
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
@@ -150,7 +151,7 @@ class _Space:
             place = slice(first, last)
             found = self.one(stats, flat[place], words, above[place], below[place])
             if found is None:
-                dropped.append((name, f"{len(x)} frames are too few for the model of its words"))
+                dropped.append((name, misfit(len(x), string_score(self.hmms, words))))
                 continue
             objective, right = found
             stats.net.log_likelihood += objective
@@ -167,7 +168,10 @@ class _Space:
 
     def one(self, stats: MmiStats, flat: "_Flattened", words, above: np.ndarray, below: np.ndarray):
         """``(objective, recognised?)`` of an utterance, its posteriors added to ``above`` and ``below`` [T, S'];
-        None when its words do not fit its frames."""
+        None when its words do not fit its frames or the grammar."""
+        grammar = string_score(self.weighed, words)
+        if grammar == -np.inf:
+            return None
         forced = string_network(self.table, tuple(self.hmms.word_index[word] for word in words))
         numerator = self.run(forced, None, words, flat, above, stats.transitions_for)
         if numerator == -np.inf:
@@ -178,7 +182,7 @@ class _Space:
             rivals = _Flattened(flat.scores - earned, flat.kappa)
         denominator = self.run(self.network, self.graph, words, rivals, below, stats.transitions_against)
         best = viterbi(self.decoder, flat.scores)
-        return numerator + string_score(self.weighed, words) - denominator, best.word_names == tuple(words)
+        return numerator + grammar - denominator, best.word_names == tuple(words)
 
     def run(self, net: Network, graph: Graph | None, words, flat: "_Flattened", occupancies, transitions) -> float:
         """Log total of a network, posteriors and transition counts added; in the log domain where the linear fails."""

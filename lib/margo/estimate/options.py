@@ -22,7 +22,9 @@ class MlOptions:
     iterations: int = knob(20, "most iterations at each number of mixtures")
     tolerance: float = knob(0.01, "stop when the log-likelihood per frame rises by less than this")
     double: bool = knob(False, "matrix products in float64 instead of float32")
-    anneal: int = knob(0, "first passes behind a flat start, in which the scale of frames' log-likelihoods rises to 1")
+    anneal: int = knob(
+        0, "first passes behind a flat start, with one variance for all, while the log-likelihoods' scale rises to 1"
+    )
     anneal_from: float = knob(0.01, "the scale that they start with")
 
     def __post_init__(self):
@@ -107,7 +109,7 @@ class MmOptions:
     competitors: int = knob(5, "strings (or other words) that each utterance is set against")
     slope: float = knob(1.0, "lambda of the margin, over the standard deviation of its logarithm on train")
     eta: float = knob(10.0, "how nearly the best competitor stands for all of them")
-    growth: float = knob(2.0, "E: the smoothing constant D is this times what counts against a Gaussian")
+    growth: float = knob(2.0, "E: the smoothing constant D is this times what counts for and against a Gaussian")
     parameters: tuple[str, ...] = knob(("means",), "kinds of parameters to train", PARAMETERS)
     iterations: int = knob(20, "iterations")
     refresh: int = knob(5, "iterations between searches for competitors and their paths")

@@ -85,11 +85,11 @@ def find_paths(search: Searcher, utterances, competitors: int = 5) -> Paths:
             strings = [spoken, *[h.words for h in found if h.words != spoken][:competitors]]
         block = align_strings(search.table, strings, scores)
         grammar = np.array([string_score(hmms, [hmms.words[word] for word in string]) for string in strings])
-        order = np.argsort(-(block.scores + grammar)[1:], kind="stable")[:competitors] + 1
-        order = order[block.scores[order] > -np.inf]
-        if not block.scores[0] > -np.inf or not len(order):
-            lacking = "its words" if len(order) else "any other string"
-            dropped.append((name, f"{len(x)} frames are too few for the model of {lacking}"))
+        totals = block.scores + grammar
+        order = np.argsort(-totals[1:], kind="stable")[:competitors] + 1
+        order = order[totals[order] > -np.inf]
+        if not (totals[0] > -np.inf and len(order)):
+            dropped.append((name, misfit(len(x), grammar[0] if len(order) else 0.0)))
             continue
         chosen = [0, *order.tolist()]
         names.append(name)
@@ -98,6 +98,13 @@ def find_paths(search: Searcher, utterances, competitors: int = 5) -> Paths:
                        [block.transitions[path] for path in chosen]))  # fmt: skip
         first.append(len(words))
     return _pack(names, words, blocks, first, dropped)
+
+
+def misfit(frames: int, log_score: float) -> str:
+    """Why a string has no path, from the number of frames and what the grammar says of it."""
+    return (
+        f"{frames} frames: no path through the model fits" if log_score > -np.inf else "the grammar forbids its words"
+    )
 
 
 def _pack(names, words, blocks, first, dropped) -> Paths:

@@ -1,0 +1,140 @@
+"""MMI: its objective by enumeration, gradients by finite differences, growth under EBW."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contests import check_gradient, task
+from margo.estimate import mmi
+from margo.estimate.options import PARAMETERS, MmiOptions
+from margo.model.grammar import recognition_graph, string_score, weighed_grammar
+from margo.model.graph import align_graph
+from margo.model.likelihood import log_likelihoods, scorer
+from margo.search.forward_backward import posteriors
+from margo.search.viterbi import align
+from oracles import enumerate_all, log_gaussians, loop_strings
+
+OPTIONS = MmiOptions(acoustic_scale=0.4, parameters=PARAMETERS, double=True)
+
+
+def objective_on_graphs(hmms, data, kappa=OPTIONS.acoustic_scale):
+    """Summed objective by the log-domain forward-backward on both graphs."""
+    weighed = weighed_grammar(hmms, kappa)
+    total, graph = 0.0, recognition_graph(weighed)
+    for _, x, words in data:
+        for sign, one in ((1, align_graph(hmms, words)), (-1, graph)):
+            scores = log_likelihoods(scorer(hmms.pool, one.states, np.float64), x)
+            total += sign * posteriors(one, scores, scale=kappa).log_likelihood[0]
+        total += string_score(weighed, words)
+    return total
+
+
+@pytest.mark.parametrize("kind", ["isolated", "loop", "bigram"])
+def test_objective_is_that_of_all_strings_enumerated(kind):
+    hmms, data = task(1, kind, utterances=3, words=2, skips=False)
+    expected = 0.0
+    for name, x, words in data:
+        x = x[:6]
+        scores = log_gaussians(hmms.pool, x)
+        spoken = tuple(hmms.word_index[word] for word in words)[:1]
+        words = tuple(hmms.words[word] for word in spoken)
+
+        def extra(string):
+            return OPTIONS.acoustic_scale * string_score(hmms, [hmms.words[word] for word in string])
+
+        strings = list(loop_strings(hmms, 1 if kind == "isolated" else 3))  # 6 frames, words of two states or more
+        everything = enumerate_all(hmms, scores, strings, extra, OPTIONS.acoustic_scale)
+        alone = enumerate_all(hmms, scores, [spoken], extra, OPTIONS.acoustic_scale)
+        stats = mmi.accumulate(hmms, [(name, x, words)], OPTIONS)
+        np.testing.assert_allclose(stats.net.log_likelihood, alone.total - everything.total, rtol=0, atol=1e-9)
+        expected += alone.total - everything.total
+    assert expected < -1e-3  # the reference is contested, so the comparison means something
+
+
+@pytest.mark.parametrize("kind", ["isolated", "loop", "bigram"])
+@pytest.mark.parametrize("seed", range(2))
+def test_gradient(kind, seed):
+    hmms, data = task(seed, kind, utterances=4, silence=seed == 0)
+    stats = mmi.accumulate(hmms, data, OPTIONS)
+    np.testing.assert_allclose(stats.net.log_likelihood, objective_on_graphs(hmms, data), rtol=1e-10)
+    gradient = mmi.gradient(hmms, stats)
+    check_gradient(hmms, gradient, lambda h: objective_on_graphs(h, data), np.random.default_rng(seed), 6, step=1e-4)
+
+
+def test_boost_by_its_definition():
+    """Boosting by b multiplies each path of the denominator by exp(-b A), A counted frame by frame."""
+    hmms, data = task(3, "loop", utterances=1, words=2, skips=False)
+    name, x, words = data[0][0], data[0][1][:6], data[0][2][:1]
+    kappa, boost = 0.4, 0.7
+    forced = align_graph(hmms, words)
+    scores = log_gaussians(hmms.pool, x)
+    (segment,) = align(forced, scores[:, forced.states]).words
+    states = np.concatenate([hmms.units[hmms.unit_index[unit]].states for unit in hmms.lexicon[words[0]]])
+    boosted = scores.copy()
+    boosted[segment.start : segment.end, np.unique(states)] -= boost / kappa / (segment.end - segment.start)
+
+    def extra(string):
+        return kappa * string_score(hmms, [hmms.words[word] for word in string])
+
+    alone = enumerate_all(hmms, scores, [(hmms.word_index[words[0]],)], extra, kappa).total
+    everything = enumerate_all(hmms, boosted, list(loop_strings(hmms, 3)), extra, kappa).total
+    options = MmiOptions(acoustic_scale=kappa, boost=boost, double=True)
+    stats = mmi.accumulate(hmms, [(name, x, words)], options)
+    np.testing.assert_allclose(stats.net.log_likelihood, alone - everything, atol=1e-9)
+    assert (
+        stats.net.log_likelihood
+        > mmi.accumulate(hmms, [(name, x, words)], replace(options, boost=0.0)).net.log_likelihood
+    )
+
+
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from(["isolated", "loop"]))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_with_large_D_no_step_lowers_the_objective(seed, kind):
+    hmms, data = task(seed, kind, utterances=5)
+    options = replace(OPTIONS, growth=1e4)
+    before = objective_on_graphs(hmms, data)
+    after, _ = mmi.update(hmms, mmi.accumulate(hmms, data, options), options)
+    assert objective_on_graphs(after, data) >= before - 1e-10 * abs(before)
+
+
+def test_a_step_down_is_noticed():
+    """The twin of the test above: the same step taken backwards lowers the objective."""
+    hmms, data = task(11, "loop", utterances=5)
+    options = replace(OPTIONS, growth=1e4, parameters=("means",))
+    after, _ = mmi.update(hmms, mmi.accumulate(hmms, data, options), options)
+    back = hmms.with_pool(replace(hmms.pool, means=2 * hmms.pool.means - after.pool.means))
+    assert objective_on_graphs(back, data) < objective_on_graphs(hmms, data) < objective_on_graphs(after, data)
+
+
+@pytest.mark.parametrize("kind", ["isolated", "loop", "bigram"])
+@pytest.mark.parametrize("how", [{}, {"tau": 10.0}, {"parameters": ("means",)}, {"parameters": PARAMETERS}])
+def test_with_the_default_D_training_ends_higher(kind, how):
+    options = MmiOptions(double=True, **how)
+    hmms, data = task(21, kind, utterances=15)
+    objectives = []
+    for _ in range(6):
+        stats = mmi.accumulate(hmms, data, options)
+        objectives.append(stats.net.log_likelihood)
+        hmms, _ = mmi.update(hmms, stats, options)
+    assert objectives[-1] > objectives[0]
+
+
+def test_i_smoothing_pulls_towards_the_numerators_own_mean():
+    hmms, data = task(31, "loop", utterances=10)
+    options = replace(OPTIONS, tau=1e7, parameters=("means",))
+    stats = mmi.accumulate(hmms, data, options)
+    after, _ = mmi.update(hmms, stats, options)
+    seen = stats.numerator.occupancy > 1e-3
+    np.testing.assert_allclose(after.pool.means[seen], stats.numerator.means()[seen], atol=1e-3)
+
+
+def test_one_utterance_too_short_is_dropped():
+    hmms, data = task(2, "loop")
+    data[0] = ("short", data[0][1][:1], ("w0", "w1", "w2"))
+    stats = mmi.accumulate(hmms, data, OPTIONS)
+    assert [name for name, _ in stats.net.dropped] == ["short"]
+    rest = mmi.accumulate(hmms, data[1:], OPTIONS)
+    np.testing.assert_allclose(stats.net.first, rest.net.first, atol=1e-12)

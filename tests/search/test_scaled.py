@@ -1,0 +1,57 @@
+"""Forward-backward in the linear domain against the log domain."""
+
+import numpy as np
+import pytest
+
+from margo.model.graph import align_graph, isolated_graph, loop_graph
+from margo.model.likelihood import log_likelihoods, scorer
+from margo.search.forward_backward import posteriors
+from margo.search.scaled import network, scaled_posteriors, string_network
+from margo.search.strings import string_table
+from oracles import random_hmms
+
+
+def linear(scores, kappa):
+    peaks = scores.max(axis=1, keepdims=True)
+    return np.exp(kappa * (scores - peaks)), kappa * peaks.sum()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kappa", [0.05, 1.0])
+def test_same_posteriors_as_the_log_domain(seed, kappa):
+    rng = np.random.default_rng(seed)
+    hmms = random_hmms(rng, words=3, silence=seed % 3 != 2, tee=seed % 2 == 1)
+    loop, isolated, forced = loop_graph(hmms, -0.5), isolated_graph(hmms), align_graph(hmms, ("w1", "w0", "w1"))
+    scores = log_likelihoods(scorer(hmms.pool, loop.states, np.float64), rng.normal(size=(12, 2)))
+    chain = string_network(string_table(hmms, loop.states), (1, 0, 1))
+    for graph, net in ((loop, network(loop)), (isolated, network(isolated)), (forced, chain)):
+        columns = np.searchsorted(loop.states, graph.states)
+        own = scores if net is chain else scores[:, columns]
+        likelihoods, offset = linear(own, kappa)
+        occupancies, counts = np.zeros(own.shape), np.zeros(len(net.source))
+        total = scaled_posteriors(net, likelihoods, occupancies, counts)
+        expected = posteriors(graph, scores[:, columns], scale=kappa)
+        np.testing.assert_allclose(total + offset, expected.log_likelihood[0], rtol=1e-12)
+        np.testing.assert_allclose(
+            occupancies[:, columns] if net is chain else occupancies, expected.occupancies, atol=1e-12
+        )
+        used = net.transition >= 0
+        number = len(hmms.log_transitions)
+        np.testing.assert_allclose(
+            np.bincount(net.transition[used], counts[used], number),
+            graph.transition_counts(expected.arc_counts, number), atol=1e-11,
+        )  # fmt: skip
+
+
+def test_no_path_is_told_from_a_lost_path():
+    hmms = random_hmms(np.random.default_rng(1), words=2, silence=False, skips=False)
+    graph = align_graph(hmms, ("w0", "w1"))
+    net = network(graph)
+    assert scaled_posteriors(net, np.ones((3, len(graph.states))), np.zeros((3, len(graph.states)))) == -np.inf
+    # Far behind half-way, and yet all that is left at the end: beyond what linear numbers can hold.
+    rng = np.random.default_rng(0)
+    scores = 400.0 * rng.normal(size=(30, len(graph.states)))
+    likelihoods, _ = linear(scores, 1.0)
+    occupancies = np.zeros(scores.shape)
+    assert np.isnan(scaled_posteriors(net, likelihoods, occupancies))
+    assert not occupancies.any()
