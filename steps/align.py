@@ -1,7 +1,8 @@
 """Align utterances with their transcripts: ali.ark/.scp (state of each frame), words in ali.ctm, units in phones.ctm.
 
-States are indices into the model's pool. A word's confidence is its posterior with all that the grammar allows as
-competition, averaged over its frames. --textgrid writes a Praat file for each utterance too.
+States are indices into the model's pool. A boundary's time is midway between the centres of two frames' windows. A
+word's confidence is its posterior with all that the grammar allows as competition, averaged over its frames. --textgrid
+writes a Praat file for each utterance too.
 """
 
 from dataclasses import dataclass
@@ -27,11 +28,11 @@ def run(options: Options, step):
     from margo.formats.textgrid import Interval, write_textgrid
     from margo.runtime import passes, speech
     from margo.runtime.parallel import map_chunks
+    from margo.signal.times import boundary_times
 
     step.input(options.model, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     hmms = passes.model_for(options.model, data)
-    seconds = data.features.get("shift_ms", 10.0) / 1000
     function = partial(passes.alignments, hmms, options.scale)
     done, dropped = [], []
     with step.place() as where:
@@ -42,20 +43,22 @@ def run(options: Options, step):
 
     def timed(kind):
         for utterance in done:
+            at = boundary_times(data.features, len(utterance.states))
             for word, start, end, *sure in getattr(utterance, kind):
-                yield TimedWord(utterance.name, start * seconds, (end - start) * seconds, word, *sure)
+                yield TimedWord(utterance.name, at[start], at[end] - at[start], word, *sure)
 
     write_ark(step.output("ali.ark"), step.output("ali.scp"), ((a.name, a.states) for a in done))
     write_ctm(step.output("ali.ctm"), timed("words"))
     write_ctm(step.output("phones.ctm"), timed("units"))
     if options.textgrid:
         for utterance in done:
+            at = boundary_times(data.features, len(utterance.states))
             tiers = {
-                kind: [Interval(s * seconds, e * seconds, name) for name, s, e, *_ in getattr(utterance, kind)]
+                kind: [Interval(at[s], at[e], name) for name, s, e, *_ in getattr(utterance, kind)]
                 for kind in ("words", "units")
             }
             path = step.output(f"textgrid/{utterance.name}.TextGrid")
-            write_textgrid(path, len(utterance.states) * seconds, tiers)
+            write_textgrid(path, at[-1], tiers)
     frames = sum(len(utterance.states) for utterance in done)
     score = sum(utterance.score for utterance in done) / max(frames, 1)
     step.say(f"align: {len(done)} utterances, {frames} frames, {score:.4f} nats a frame")

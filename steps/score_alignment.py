@@ -1,7 +1,7 @@
 """Score an alignment against hand labels: how far its boundaries lie from theirs, and how many within 10, 20 and 30 ms.
 
-Counted are boundaries between neighbours in the labels. A boundary between two frames is placed midway between the
-centres of their windows. Writes boundaries.json, the same as text in boundaries, and a histogram for the report.
+Counted are boundaries between neighbours in the labels, where nothing was left out between them. Writes
+boundaries.json, the same as text in boundaries, and a histogram for the report.
 """
 
 from dataclasses import dataclass

@@ -64,18 +64,13 @@ def start_from_labels(hmms: HmmSet, path, data: speech.Speech, where, options, s
 
 
 def errors_of_alignment(ctm, labels_path, data: speech.Speech) -> tuple[np.ndarray, list[str]]:
-    """Boundary errors [n] in seconds of all aligned utterances of ``data``, and the names of those not aligned.
-
-    An alignment's times are those at which frames start; what a frame stands for is the centre of its window, and the
-    boundary between two frames lies midway between their centres.
-    """
+    """Boundary errors [n] in seconds of all aligned utterances of ``data``, and the names of those not aligned."""
     labels, aligned = labels_for(labels_path, data), read_segments(ctm)
-    shift, window = frame_times(data.features, data.folder)
     errors = []
     for item in data.items:
         if item.name in aligned:
             try:
-                errors.append(boundary_errors(labels[item.name], aligned[item.name]) + (window - shift) / 2)
+                errors.append(boundary_errors(labels[item.name], aligned[item.name]))
             except MargoError as error:
                 raise MargoError(f"{ctm}: {item.name}: {error}") from None
     return np.concatenate(errors or [np.empty(0)]), [item.name for item in data.items if item.name not in aligned]

@@ -11,6 +11,7 @@ from margo.search.confidence import confidences
 from margo.search.viterbi import viterbi
 from margo.signal.mfcc import compute_features
 from margo.signal.options import options_of
+from margo.signal.times import boundary_times
 
 
 class Recogniser:
@@ -34,13 +35,13 @@ class Recogniser:
         path = viterbi(self.graph, scores)
         if path is None:
             raise MargoError(f"{file}: {len(x)} frames are too few for any word of the model")
-        shift = self.options.shift_ms / 1000
+        at = boundary_times(self.hmms.meta["features"], len(x))
         sure = confidences(self.graph, scores, path.words, self.scale)
         words = [
             {
                 "word": self.hmms.words[segment.index],
-                "start": round(segment.start * shift, 3),
-                "duration": round((segment.end - segment.start) * shift, 3),
+                "start": round(float(at[segment.start]), 3),
+                "duration": round(float(at[segment.end] - at[segment.start]), 3),
                 "confidence": round(float(confidence), 4),
             }
             for segment, confidence in zip(path.words, sure)

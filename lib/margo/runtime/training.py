@@ -1,6 +1,6 @@
 """What trainers share beyond the loop of epochs, and the maximum-likelihood trainer itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -95,7 +95,9 @@ class MlTraining:
         scale = self.options.anneal_from ** (-state.passes / self.options.anneal) if state.passes < 0 else 1.0
         stats = speech.total(partial(accumulate_ml, state.hmms, self.options, scale), self.data, self.where)
         speech.check_dropped(stats.dropped, self.data, self.step, self.told)
-        hmms, report = ml.update(state.hmms, stats, self.options)
+        # One variance for all while annealing: where some are wide, their states swallow what fits nowhere.
+        options = self.options if state.passes >= 0 else replace(self.options, tie_variances="global")
+        hmms, report = ml.update(state.hmms, stats, options)
         report["mixtures"] = state.mixtures
         if state.passes < 0:
             report |= {"scale": scale, "objective": report["objective"] / scale}
