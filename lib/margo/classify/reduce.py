@@ -9,15 +9,15 @@ from margo.errors import MargoError
 
 @dataclass(frozen=True)
 class Projection:
-    """``(x - mean) @ matrix``."""
+    """``(x - mean) @ matrix``; a matrix [D] is a diagonal one, which lets missing values stay missing."""
 
     mean: np.ndarray
     """[D]"""
     matrix: np.ndarray
-    """[D, P]"""
+    """[D, P] or [D]"""
 
     def __call__(self, x) -> np.ndarray:
-        return (x - self.mean) @ self.matrix
+        return (x - self.mean) * self.matrix if self.matrix.ndim == 1 else (x - self.mean) @ self.matrix
 
 
 def principal(x, components: int, whiten: bool = False) -> Projection:
@@ -36,3 +36,9 @@ def principal(x, components: int, whiten: bool = False) -> Projection:
     # The sign of an eigenvector is arbitrary: make its largest entry positive, so that every machine gives the same.
     matrix = matrix * np.sign(matrix[np.abs(matrix).argmax(axis=0), np.arange(components)])
     return Projection(mean, matrix / (np.sqrt(kept) if whiten else np.sqrt(kept.mean())))
+
+
+def standard(x) -> Projection:
+    """Every feature to mean 0 and variance 1, missing values left out; a constant feature becomes 0."""
+    deviation = np.nanstd(x, axis=0)
+    return Projection(np.nanmean(x, axis=0), np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1), 0.0))

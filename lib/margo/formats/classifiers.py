@@ -1,0 +1,48 @@
+"""Trained GMM classifiers: ``model.npz`` with named arrays and a ``meta`` that says which kind."""
+
+import numpy as np
+
+from margo.classify.gmm import KINDS, Classifier
+from margo.classify.maxmargin import MaxMargin
+from margo.errors import MargoError, refuse
+from margo.formats.atomic import read_npz, write_npz
+
+FORMAT = "margo-classifier-1"
+GAUSSIAN = ("log_priors", "offsets", "log_weights", "means", "diagonal", "factor")
+MARGIN = ("centre", "scale", "offsets", "psi", "linear", "constant")
+
+
+def arrays_of(model: Classifier | MaxMargin) -> tuple[str, dict[str, np.ndarray]]:
+    """``(kind, named arrays)`` of a classifier."""
+    if isinstance(model, MaxMargin):
+        return "max-margin", {name: np.asarray(getattr(model, name)) for name in MARGIN}
+    return model.kind, {name: np.asarray(getattr(model, name)) for name in GAUSSIAN}
+
+
+def classifier_of(kind: str, arrays: dict[str, np.ndarray]) -> Classifier | MaxMargin:
+    """The classifier of :func:`arrays_of`."""
+    if kind == "max-margin":
+        return MaxMargin(**{**{name: arrays[name] for name in MARGIN}, "scale": float(arrays["scale"])})
+    return Classifier(kind=kind, **{name: arrays[name] for name in GAUSSIAN})
+
+
+def write_classifier(path, model: Classifier | MaxMargin, names, criterion: str, **meta) -> None:
+    """``names`` are those of the classes; ``criterion`` is what the model was trained for."""
+    kind, arrays = arrays_of(model)
+    write_npz(path, {"format": FORMAT, "kind": kind, "names": list(names), "criterion": criterion, **meta}, arrays)
+
+
+def read_classifier(path) -> tuple[Classifier | MaxMargin, dict]:
+    """``(classifier, meta)`` of :func:`write_classifier`, checked."""
+    meta, arrays = read_npz(path)
+    if meta.get("format") != FORMAT:
+        raise MargoError(f"{path}: not a classifier of margo (format {meta.get('format')!r}, expected {FORMAT!r})")
+    kind = meta.get("kind")
+    if kind not in (*KINDS, "max-margin"):
+        raise MargoError(f"{path}: unknown kind {kind!r}")
+    needed = MARGIN if kind == "max-margin" else GAUSSIAN
+    faults = [f"array {name} is missing" for name in needed if name not in arrays]
+    faults += [f"array {name} has values that are not finite" for name in needed
+               if name in arrays and not np.isfinite(arrays[name]).all()]  # fmt: skip
+    refuse(faults, str(path))
+    return classifier_of(kind, arrays), meta

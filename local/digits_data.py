@@ -1,0 +1,41 @@
+"""Turn USPS, MNIST, or any CSV table with a label column into data folders for classifiers; digits of scikit-learn
+without --corpus.
+
+Writes <out>/pca (principal components scaled together) and <out>/white (each of unit variance), both fitted on the
+training part, each with train.npz, dev.npz and test.npz. Where the corpus has no test part a quarter is kept for it.
+A table with gaps or few features keeps its features, standardised.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import Seeded, main, option
+
+
+@dataclass(frozen=True)
+class Options(Seeded):
+    corpus: str = option("", help="usps.h5, folder with MNIST's four idx files, or a .csv file")
+    out: Path = option(help="folder to write")
+    label: str = option("", help="label column of a CSV file (default: label, class, target, or the last)")
+    components: int = option(50, help="principal components (0: standardised features instead)")
+    dev: float = option(1 / 6, help="part of the training samples kept to choose settings with")
+
+
+def run(options: Options, step):
+    import numpy as np
+
+    from margo.formats.atomic import write_json
+    from margo.formats.tables import write_table
+    from margo.runtime import preparing
+
+    name, tables = preparing.load(options.corpus, options.label)
+    parts = preparing.split(tables, options.dev, np.random.default_rng(options.seed))
+    for folder, whiten in (("pca", False), ("white", True)):
+        for part, table in preparing.projected(parts, options.components, whiten, step.say).items():
+            write_table(step.output(f"{folder}/{part}.npz"), table)
+    write_json(step.output("corpus.json"), {"corpus": name, "synthetic": False})
+    step.say(f"{name}: " + ", ".join(f"{len(table.y)} {part}" for part, table in parts.items()))
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

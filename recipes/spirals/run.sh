@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Two spirals, three draws: GMM classifiers by maximum likelihood, conditional likelihood and margin, after [PW10] 5.1.
+#
+# Usage: recipes/spirals/run.sh [--option value ...]
+#   --stage N, --stop-stage M   first and last stage to run (all by default): 0 data, 10 maximum likelihood,
+#                               11 conditional likelihood and margin (EBW), 12 score and plots, 13 report
+#   --exp DIR        where everything is written (exp/spirals)
+#   --criteria "gmm-ml gmm-cl gmm-mm"   systems to train, score and report
+#   --seed N         seed of everything random (0)
+#   --overwrite true replace models that were trained with other settings
+source "$(dirname "$0")/../../steps/recipe.sh"
+criteria="gmm-ml gmm-cl gmm-mm"
+options+=(criteria)
+parse_options "$@"
+draws="0 1 2"
+
+if stage 0; then
+    run spirals_data --seed "$seed" --out "$exp/data"
+fi
+
+if stage 10; then
+    for n in $draws; do
+        run train_gmm --conf "$conf" --data "$exp/data/$n" --seed "$seed" --out "$exp/$n/gmm-ml_12"
+    done
+fi
+
+if stage 11 gmm-cl gmm-mm; then
+    for n in $draws; do
+        for system in $(only gmm-cl gmm-mm); do
+            run train_ebw --conf "$conf" --criterion "${system#gmm-}" --data "$exp/data/$n" --init "$exp/$n/gmm-ml_12" \
+                --overwrite "$overwrite" --out "$exp/$n/${system}_12"
+        done
+    done
+fi
+
+if stage 12; then
+    for system in $criteria; do
+        run test_gmm --model "$exp"/[0-9]/"${system}_12" --data "$exp"/data/[0-9] --system "$system" \
+            --out "$exp/test/${system}_12"
+    done
+    run plot_boundary --model $(for system in $criteria; do echo "$exp/0/${system}_12"; done) --data "$exp/data/0" \
+        --out "$exp/boundary"
+fi
+
+if stage 13; then
+    report_results
+fi

@@ -1,0 +1,37 @@
+"""Error of hybrid classifiers trained on few labels, with and without the rest of the training samples unlabelled.
+
+For every number of labels and draw: EM on the labelled samples, then hybrid training on them alone (supervised) and on
+all (semi-supervised, [R18] (16)). Writes labels.json and plots.json ([R18] Table 2).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.classify.options import HybridOptions
+from margo.runtime.step import Seeded, main, option
+
+
+@dataclass(frozen=True)
+class Options(HybridOptions, Seeded):
+    data: Path = option(help="data folder with train.npz and test.npz")
+    out: Path = option(help="folder to write")
+    labels: tuple[int, ...] = option((100, 250, 500, 1000), help="numbers of labelled samples")
+    draws: int = option(3, help="draws of which samples have labels, averaged")
+    start_ridge: float = option(0.3, help="ridge of the EM start, which has few samples a class")
+
+
+def run(options: Options, step):
+    from margo.formats.atomic import write_json
+    from margo.formats.plots import write_plots
+    from margo.runtime import classifying, sweeping
+
+    train = classifying.labelled(classifying.read_set(options.data, "train", step))
+    test = classifying.labelled(classifying.read_set(options.data, "test", step))
+    rows, plots = sweeping.label_curves(train, test, options, step)
+    write_json(step.output("labels.json"), rows)
+    write_plots(options.out, plots)
+    step.output("plots.json")
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,30 @@
+"""Classify the test samples with trained GMM classifiers and score them; several models are runs of one experiment.
+
+Writes <out>/<set>/score.json and score/ for every set asked for, and predictions.csv of the first model.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import Seeded, main, option
+
+
+@dataclass(frozen=True)
+class Options(Seeded):
+    model: tuple[Path, ...] = option(help="folders of trainers")
+    data: tuple[Path, ...] = option(help="data folders, one for all models or one for each")
+    out: Path = option(help="folder to write")
+    system: str = option(help="name of the system in the results")
+    sets: tuple[str, ...] = option(("train", "test"), choices=("train", "dev", "test"), help="what to score")
+    rule: str = option("mixture", choices=("mixture", "component"), help="class by its mixture or best Gaussian")
+    task: str = option("", help="which of a recipe's tasks this is")
+
+
+def run(options: Options, step):
+    from margo.runtime import classifying
+
+    classifying.score_models(options, step)
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,38 @@
+"""Train a GMM classifier for conditional likelihood or margin by the extended Baum-Welch algorithm ([PW10]).
+
+Starts from a classifier of train_gmm with diagonal covariances; can be interrupted and goes on where it was.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.classify.options import EbwOptions
+from margo.runtime.step import Seeded, main, option
+
+
+@dataclass(frozen=True)
+class Options(EbwOptions, Seeded):
+    data: Path = option(help="data folder with train.npz (and dev.npz)")
+    init: Path = option(help="folder of train_gmm to start from")
+    out: Path = option(help="folder to write")
+    with_dev: bool = option(False, help="train on dev.npz too, once it has chosen what it had to")
+    overwrite: bool = option(False, help="replace an unfinished run that had other settings")
+
+
+def run(options: Options, step):
+    from margo.formats.classifiers import write_classifier
+    from margo.runtime import classifying, epochs
+
+    table = classifying.labelled(classifying.training_set(options.data, options.with_dev, step))
+    model, meta = classifying.read_model(options.init, step, table.names)
+    training = classifying.EbwTraining(model, table, options)
+    state, reports = epochs.train(step, training.start, training.advance, training.save, training.load)
+    best = state.best
+    write_classifier(step.output("model.npz"), best, table.names, options.criterion, mixtures=meta["mixtures"])
+    epochs.finish(step)
+    step.say(f"{len(reports)} iterations, best criterion {state.best_objective / len(table.y):.5f} a sample, "
+             f"{classifying.error_percent(best, table):.2f} % of {len(table.y)} training samples wrong")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

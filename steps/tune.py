@@ -1,0 +1,32 @@
+"""Search settings of a trainer on dev.npz with Optuna; the trials are in study.db and a stopped search goes on there.
+
+--space gives choices (cost=1,3,10), ranges (rate=1e-4:1e-2:log, margin=5:100) or whole numbers (rank=5..25). Choices
+alone are tried one and all; ranges are searched by Optuna's sampler. Writes best.toml, which any trainer takes as
+--conf, and trials.json.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import Seeded, main, option
+
+
+@dataclass(frozen=True)
+class Options(Seeded):
+    trainer: str = option(choices=("train_gmm", "train_ebw", "train_hybrid", "train_margin"), help="what to tune")
+    data: Path = option(help="data folder with train.npz and dev.npz")
+    init: Path | None = option(None, help="folder of train_gmm to start from (all trainers but train_gmm)")
+    space: tuple[str, ...] = option(help="name=values, once for every setting")
+    fixed: tuple[str, ...] = option((), help="name=value for settings that are not searched")
+    trials: int = option(30, help="trials in all, those of earlier runs included")
+    out: Path = option(help="folder to write")
+
+
+def run(options: Options, step):
+    from margo.runtime import tuning_classifiers as tuning
+
+    tuning.search(options, step)
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
