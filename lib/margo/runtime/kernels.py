@@ -134,3 +134,34 @@ def table_of(options, tried: list[dict]) -> dict:
 def in_words(setting) -> str:
     steps = f", {setting.iterations} steps" if setting.iterations else ""
     return f"{setting.mixtures} mixtures, {'tied' if setting.tied else 'own'} variances, C {setting.cost:g}{steps}"
+
+
+def regions(title: str, system: pairs.PairSystem, train: Samples, resolution: int, samples: int) -> dict:
+    """A plot of the two classes' decision regions, some samples, the kernel's means, and the best boundary."""
+    from margo.kernel.synthetic import bayes
+
+    low, high = train.x.min(0), train.x.max(0)
+    axes = [np.linspace(low[d], high[d], resolution) for d in range(2)]
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    decided = (system.decide(grid)[:, 0] <= 0).astype(int).reshape(resolution, resolution)
+    best = bayes(grid).reshape(resolution, resolution)
+    rows, columns = np.nonzero((best[:-1] != best[1:])[:, :-1] | (best[:, :-1] != best[:, 1:])[:-1])
+
+    def points(name, x):
+        shown = np.round(x, 3)
+        return {"name": name, "x": shown[:, 0].tolist(), "y": shown[:, 1].tolist(), "style": "points"}
+
+    drawn = [points(f"class {'AB'[c]}", train.x[train.y == c][:samples]) for c in (0, 1)]
+    means = [points(f"means of {'AB'[c]}", system.means[0, c]) for c in (0, 1)]
+    boundary = np.stack([axes[0][columns], axes[1][rows]], axis=1)
+    return {
+        "title": title,
+        "kind": "scatter",
+        "series": [*drawn, *means, points("Bayes boundary", boundary)],
+        "region": {
+            "values": decided.tolist(),
+            "x": [float(low[0]), float(high[0])],
+            "y": [float(low[1]), float(high[1])],
+        },
+        "note": "The background is the machine's decision; the points between the classes are the best boundary.",
+    }

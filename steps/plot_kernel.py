@@ -1,0 +1,39 @@
+"""Draw decision regions of a two-class, two-dimensional kernel before and after training ([L04] Figures 6 and 7)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+
+@dataclass(frozen=True)
+class Options:
+    model: Path = option(help="folder of train_kernel")
+    data: Path = option(help="the first CSV file it was trained with")
+    out: Path = option(help="folder to write plots.json into")
+    title: str = option("", help="start of the plots' titles (default: the score-space)")
+    resolution: int = option(80, help="cells along each axis")
+    samples: int = option(100, help="training samples of each class to draw")
+
+
+def run(options: Options, step):
+    from margo.errors import MargoError
+    from margo.formats.plots import PLOTS, write_plots
+    from margo.formats.samples import read_samples
+    from margo.runtime import kernels
+
+    meta, systems = kernels.read_systems(step.input(options.model, made_by="train_kernel"))
+    train = read_samples(step.input_file(options.data))["train"]
+    if train.x.shape[1] != 2 or train.y.max() != 1:
+        raise MargoError(f"{options.data}: only two classes in two dimensions can be drawn")
+    title = options.title or f"{meta['space']}, {meta['mixtures']} mixtures"
+    plots = [
+        kernels.regions(f"{title}, {stage} max-margin training", system, train, options.resolution, options.samples)
+        for stage, system in zip(("before", "after"), systems[0])
+    ]
+    write_plots(step.out, plots)
+    step.output(PLOTS)
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
