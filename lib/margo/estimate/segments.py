@@ -36,15 +36,15 @@ def accumulate_segments(hmms: HmmSet, utterances: Iterable[tuple], even: bool) -
     """Statistics of utterances ``(x [T, D], segments)`` for a model of one Gaussian a state whose words are units.
 
     A segment's frames are shared out over its unit's states in equal parts (``even``), or by the best path through the
-    unit. Segments too short for their unit are left out; ``frames`` counts what was used, and ``log_likelihood`` is
-    that of the frames along the paths, without transitions.
+    unit. Segments too short for their unit are left out; ``frames`` counts what was used, and ``log_likelihood`` sums
+    the paths' scores, which rise from pass to pass (it stays 0 for even shares).
     """
     _check(hmms)
     compiled = scorer(hmms.pool)
     graphs = {name: align_graph(hmms, [name]) for name in hmms.words}
     stats = Stats.zeros(hmms)
     for x, segments in utterances:
-        scores = log_likelihoods(compiled, x)
+        scores = None if even else log_likelihoods(compiled, x)
         for name, first, last in segments:
             index = hmms.unit_index[name]
             unit = hmms.units[index]
@@ -53,6 +53,7 @@ def accumulate_segments(hmms: HmmSet, utterances: Iterable[tuple], even: bool) -
             else:
                 path = viterbi(graphs[name], scores[first:last, graphs[name].states])
                 positions = path and path.nodes  # the emitting nodes of this graph are the unit's states in their order
+                stats.log_likelihood += path.score if path else 0.0
             if positions is None:
                 continue
             states = unit.states[positions]
@@ -64,7 +65,6 @@ def accumulate_segments(hmms: HmmSet, utterances: Iterable[tuple], even: bool) -
             followed = hmms.transition_offsets[index] + steps[:-1] * (unit.n_states + 2) + steps[1:]
             np.add.at(stats.transitions, followed, 1.0)
             stats.frames += len(y)
-            stats.log_likelihood += float(scores[np.arange(first, last), states].sum())
         stats.utterances += 1
     return stats
 
