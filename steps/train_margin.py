@@ -16,7 +16,7 @@ class Options(MarginOptions, Seeded):
     data: Path = option(help="data folder with train.npz (and dev.npz)")
     init: Path = option(help="folder of train_gmm to start from")
     out: Path = option(help="folder to write")
-    method: str = option("smo", choices=("smo", "gradient"), help="sequential minimal optimisation or the baseline")
+    method: str = option("smo", choices=("smo", "grad"), help="sequential minimal optimisation or the baseline")
     with_dev: bool = option(False, help="train on dev.npz too, once it has chosen what it had to")
 
 

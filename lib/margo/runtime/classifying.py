@@ -122,7 +122,7 @@ def fit_margin(model, table: Table, options, method: str, seed: int):
     from margo.classify import smo
 
     problem = maxmargin.pose(model, table.x, table.y, options.cost, options.scale)
-    if method == "gradient":
+    if method == "grad":
         packed, reports = maxmargin.descend(problem, maxmargin.from_classifier(problem, model), options.epochs)
     else:
         state, reports = smo.fit(problem, options, np.random.default_rng(seed))

@@ -24,7 +24,8 @@ def make(system: str, settings: dict, x, seed: int):
         return SVC(C=settings["C"], gamma=settings["gamma"] / (x.shape[1] * x.var()))
     if system == "knn":
         return KNeighborsClassifier(**settings)
-    return MLPClassifier((100,), activation="tanh", max_iter=60, early_stopping=True, random_state=seed, **settings)
+    return MLPClassifier((100,), activation="tanh", max_iter=200, early_stopping=True, n_iter_no_change=20,
+                         random_state=seed, **settings)
 
 
 def score_peers(options, step) -> None:
