@@ -41,6 +41,24 @@ def pack(hmms: HmmSet) -> tuple[dict, dict[str, np.ndarray]]:
     return meta, arrays
 
 
+def pack_many(models: dict[str, HmmSet]) -> tuple[dict, dict[str, np.ndarray]]:
+    """``(meta, arrays)`` of several named models, for iteration files."""
+    metas, arrays = {}, {}
+    for name, hmms in models.items():
+        metas[name], parts = pack(hmms)
+        arrays |= {f"{name}.{key}": array for key, array in parts.items()}
+    return metas, arrays
+
+
+def unpack_many(metas: dict, arrays: dict[str, np.ndarray]) -> dict[str, HmmSet]:
+    """The models of :func:`pack_many`; ``arrays`` may hold others too."""
+    return {
+        name: unpack(meta, {key.removeprefix(f"{name}."): array for key, array in arrays.items()
+                            if key.startswith(f"{name}.")})
+        for name, meta in metas.items()
+    }  # fmt: skip
+
+
 def read_model(path) -> HmmSet:
     """The HmmSet of :func:`write_model`'s file; anything else is refused with its name and what was found."""
     meta, arrays = read_npz(path)

@@ -14,7 +14,7 @@ import numpy as np
 from margo.estimate import mce, mm, mmi
 from margo.estimate.paths import find_paths, path_constants, searcher, slots
 from margo.estimate.rprop import Rprop
-from margo.formats.models import pack, unpack
+from margo.formats.models import pack_many, unpack_many
 from margo.model.hmm import HmmSet
 from margo.runtime import passes, speech
 from margo.runtime.parallel import map_chunks
@@ -174,30 +174,17 @@ class Training:
         return state, report, last
 
     def save(self, state: State):
-        meta = {
-            "cost": state.cost,
-            "chosen": state.chosen,
-            "spread": state.memory.spread,
-            "models": {},
-            "optimisers": {},
-        }
-        arrays = {}
-        for name, hmms in (("now", state.hmms), ("best", state.best), ("found_with", state.memory.found_with)):
-            if hmms is not None:
-                meta["models"][name], parts = pack(hmms)
-                arrays |= {f"{name}.{key}": value for key, value in parts.items()}
+        models = {"now": state.hmms, "best": state.best, "found_with": state.memory.found_with}
+        metas, arrays = pack_many({name: hmms for name, hmms in models.items() if hmms is not None})
+        meta = {"cost": state.cost, "chosen": state.chosen, "spread": state.memory.spread, "models": metas}
+        meta["optimisers"] = {}
         for kind, optimiser in (state.memory.optimisers or {}).items():
             meta["optimisers"][kind] = [optimiser.first, optimiser.most]
             arrays |= {f"steps.{kind}": optimiser.steps, f"signs.{kind}": optimiser.signs}
         return meta, arrays
 
     def load(self, meta: dict, arrays: dict) -> State:
-        models = {
-            name: unpack(
-                of, {key[len(name) + 1 :]: value for key, value in arrays.items() if key.startswith(name + ".")}
-            )
-            for name, of in meta["models"].items()
-        }
+        models = unpack_many(meta["models"], arrays)
         optimisers = {
             kind: Rprop(arrays[f"steps.{kind}"], arrays[f"signs.{kind}"], first, most)
             for kind, (first, most) in meta["optimisers"].items()

@@ -15,7 +15,7 @@ from margo.estimate.lme.ascent import ascend
 from margo.estimate.lme.model import move
 from margo.estimate.lme.tokens import Pairs, choose_tokens, make_pairs, make_problem, value_of
 from margo.estimate.paths import find_paths, searcher
-from margo.formats.models import pack, unpack
+from margo.formats.models import pack_many, unpack_many
 from margo.model.hmm import HmmSet
 from margo.runtime import speech
 from margo.runtime.passes import count_errors
@@ -139,19 +139,12 @@ class LmeTraining:
         return found.shift, found.augmentation, facts
 
     def save(self, state: LmeState):
-        meta, arrays = {"radius": state.radius, "best_errors": state.best_errors}, {}
-        for name, hmms in (("current", state.hmms), ("best", state.best)):
-            meta[name], packed = pack(hmms)
-            arrays.update({f"{name}.{key}": array for key, array in packed.items()})
-        return meta, arrays
+        models, arrays = pack_many({"now": state.hmms, "best": state.best})
+        return {"models": models, "radius": state.radius, "best_errors": state.best_errors}, arrays
 
     def load(self, meta: dict, arrays: dict) -> LmeState:
-        models = [
-            unpack(meta[name], {key.removeprefix(name + "."): array for key, array in arrays.items()
-                                if key.startswith(name + ".")})
-            for name in ("current", "best")
-        ]  # fmt: skip
-        return LmeState(models[0], meta["radius"], models[1], meta["best_errors"])
+        models = unpack_many(meta["models"], arrays)
+        return LmeState(models["now"], meta["radius"], models["best"], meta["best_errors"])
 
 
 def margin_plot(reports: list[dict]) -> dict:
