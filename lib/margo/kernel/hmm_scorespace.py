@@ -237,6 +237,15 @@ def _slope(model, frames, scored, d_loglik):
     return d_means, 0.5 * (spread / model.variances**2 - zeroth[:, None] / model.variances)
 
 
+def blocks(models, space: str) -> np.ndarray:
+    """Block of every feature for a block-diagonal metric, int [P]; as :func:`margo.kernel.scorespace.blocks`."""
+    likelihood, by_means, by_variances = parts(space)
+    n_likelihood = {"none": 0, "ratio": 1, "each": len(models)}[likelihood]
+    n_vectors = sum(len(model.means) for model in models) * (by_means + by_variances)
+    vectors = np.repeat(np.arange(n_vectors), models[0].means.shape[1])
+    return np.concatenate([np.arange(n_likelihood), n_likelihood + vectors])
+
+
 def to_vector(models, start) -> np.ndarray:
     """Means in standard deviations of ``start`` and logarithms of variances, model by model, as one vector."""
     return np.concatenate([

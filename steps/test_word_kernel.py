@@ -1,0 +1,60 @@
+"""Recognise single words by the votes of the pairwise HMM kernels of train_word_kernel, and score them.
+
+Writes <system>_<mixtures>/<set> for every feature folder, before training (the system's name then ends in -init) and
+after. Ties of two words are settled by their own machine, of more by the likelihoods of the HMMs.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import Parallel, Seeded, main, option
+
+
+@dataclass(frozen=True)
+class Options(Parallel, Seeded):
+    model: Path = option(help="folder of train_word_kernel")
+    data: tuple[Path, ...] = option(help="feature folders named train, dev or test")
+    out: Path = option(help="folder to write")
+    system: str = option("", help="name of the trained system (default: svm-SPACE); before training it ends in -init")
+
+
+def run(options: Options, step):
+    from functools import partial
+
+    import numpy as np
+
+    from margo.kernel.hmm_scorespace import score, word_model
+    from margo.kernel.multiclass import vote
+    from margo.runtime import passes, record, speech, word_kernels
+    from margo.runtime.parallel import map_chunks
+    from margo.runtime.scoring import score_transcripts
+
+    folder = step.input(options.model, made_by="train_word_kernel")
+    for place in options.data:
+        data = speech.read(step.input(place, made_by="make_mfcc"))
+        hmms = passes.model_for(folder, data)
+        meta, pairs = word_kernels.read_pairs(folder, len(hmms.words))
+        mixtures = int(hmms.pool.sizes.max())
+        name = options.system or f"svm-{meta['space']}"
+        frames, names, _ = word_kernels.read_frames(data, hmms, step)
+        models = [word_model(hmms, word) for word in hmms.words]
+        log_lik, _ = score(models, frames, "ll", per_frame=False)
+        with step.place() as where:
+            deciding = map_chunks(partial(word_kernels.decide_chunk, hmms, meta, frames), pairs, where)
+            decisions = [np.stack(columns, axis=1) for columns in zip(*deciding)]
+        for stage, made in zip((f"{name}-init", name), decisions):
+            heard = {utt: (hmms.words[word],) for utt, word in zip(names, vote(made, log_lik))}
+            target = f"{stage}_{mixtures}/{place.name}"
+            facts, written = score_transcripts(
+                step.out / target, {item.name: item.words for item in data.items}, heard, system=stage,
+                mixtures=mixtures, set=place.name, speakers={item.name: item.speaker for item in data.items},
+                seed=options.seed, seconds=record.read(folder)["seconds"] if stage == name else None,
+            )  # fmt: skip
+            for file in written:
+                step.output(f"{target}/{file}")
+            step.say(f"{stage}_{mixtures} {place.name}: %WER {facts['words'].percent:.2f} "
+                     f"[ {facts['words'].errors} / {facts['words'].total} ]")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,54 @@
+"""Train HMM score-space kernels for maximum margin, one for each pair of words, from maximum-likelihood HMMs ([L04] 7).
+
+For corpora of single words. Each utterance becomes one vector: the log-likelihood ratio of two words' models and its
+derivatives. Writes model.npz (the HMMs), kernels.npz (parameters and machines of every pair before and after training),
+progress.jsonl (W summed over pairs) and pairs.jsonl (every step of every pair).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.kernel.options import KernelOptions
+from margo.runtime.step import Parallel, main, option
+
+
+@dataclass(frozen=True)
+class Options(KernelOptions, Parallel):
+    init: Path = option(help="folder of the maximum-likelihood model")
+    data: Path = option(help="feature folder to train on")
+    out: Path = option(help="folder to write")
+    window: int = option(-1, help="frames apart up to which time correlation enters second derivatives; -1 is all")
+    features: int = option(0, help="scores to keep, by Fisher ratio; 0 is all")
+    per_frame: bool = option(True, help="divide the scores of an utterance by its length")
+
+
+def run(options: Options, step):
+    from functools import partial
+
+    from margo.formats.models import write_model
+    from margo.runtime import kernels, passes, speech, word_kernels
+    from margo.runtime.parallel import map_chunks
+
+    step.input(options.init, made_by="train_ml")
+    data = speech.read(step.input(options.data, made_by="make_mfcc"))
+    hmms = passes.model_for(options.init, data)
+    frames, _, labels = word_kernels.read_frames(data, hmms, step)
+    count = len(hmms.words) * (len(hmms.words) - 1) // 2
+    with step.place() as where:
+        chunks = word_kernels.pair_chunks(frames, labels, len(hmms.words))
+        training = map_chunks(partial(word_kernels.train_chunk, hmms, options), chunks, where)
+        made = list(step.progress(training, count, "pairs trained"))
+    meta = {"space": options.space, "per_frame": options.per_frame, "pairs": count}
+    write_model(step.output("model.npz"), hmms)
+    word_kernels.write_pairs(step.output("kernels.npz"), meta, made)
+    lines = [line for *_, told in made for line in told]
+    progress = kernels.summed(lines)
+    kernels.write_lines(step.output("pairs.jsonl"), lines)
+    kernels.write_lines(step.output("progress.jsonl"), progress)
+    lowered = sum(told[-1]["objective"] < told[0]["objective"] for *_, told in made)
+    before, after = progress[0]["objective"], progress[-1]["objective"]
+    step.say(f"{options.space}: W {before:.3f} -> {after:.3f}, lower in {lowered} of {count} pairs")
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,113 @@
+"""The steps of generative kernels on small data: what they write, and what they refuse."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from margo.errors import MargoError
+from margo.formats.samples import Samples, read_samples, write_samples
+
+
+def call(root, folder, name, *arguments, expect=0):
+    place = root / ("local" if name.endswith("_data") else "steps") / f"{name}.py"
+    done = subprocess.run([sys.executable, place, *map(str, arguments)], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == expect, done.stderr
+    return done.stderr
+
+
+def vowels(path, rng):
+    parts = {}
+    for split, speakers in (("train", 4), ("test", 2)):
+        y = np.tile(np.arange(3), 8 * speakers)
+        groups = np.repeat([f"{split}{s}" for s in range(speakers)], 24)
+        x = rng.normal(size=(len(y), 2)) + 1.6 * np.eye(3)[y][:, :2]
+        parts[split] = Samples(x, y, groups)
+    write_samples(path, parts)
+
+
+@pytest.fixture(scope="module")
+def folder(root, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kernels")
+    vowels(folder / "vowels.csv", np.random.default_rng(1))
+    call(root, folder, "train_kernel", "--data", "vowels.csv", "--mixtures", 2, "--starts", 2, "--out", "model")
+    call(root, folder, "test_kernel", "--model", "model", "--data", "vowels.csv", "--ml", "true", "--out", "scored")
+    return folder
+
+
+def test_training_leaves_a_record_of_every_step_of_every_pair(folder):
+    lines = [json.loads(line) for line in (folder / "model" / "pairs.jsonl").read_text().splitlines()]
+    expected = {(run, *pair) for run in (0, 1) for pair in ((0, 1), (0, 2), (1, 2))}
+    assert {(line["run"], *line["pair"]) for line in lines} == expected
+    assert all(line["change"] <= 0 for line in lines)
+    progress = [json.loads(line) for line in (folder / "model" / "progress.jsonl").read_text().splitlines()]
+    first = [line["objective"] for line in lines if line["iteration"] == 0]
+    assert progress[0]["objective"] == pytest.approx(sum(first) / 2)
+    assert all(line["change"] <= 0 for line in progress[1:]) and progress[-1]["objective"] < progress[0]["objective"]
+
+
+def test_scores_are_means_over_starts(folder):
+    for system in ("gmm-ml", "svm-llr-init", "svm-llr"):
+        for split, total in (("train", 96), ("test", 48)):
+            row = json.loads((folder / "scored" / f"{system}_2" / split / "score.json").read_text())
+            assert (row["system"], row["mixtures"], row["set"], row["metric"]) == (system, 2, split, "err")
+            assert len(row["runs"]) == 2 and row["percent"] == pytest.approx(np.mean(row["runs"]), abs=0.01)
+            assert row["total"] == 2 * total and row["percent"] < 60
+
+
+def test_the_same_call_gives_the_same_model(folder, root):
+    arguments = ("--data", "vowels.csv", "--mixtures", 2, "--starts", 2, "--nj", 2, "--out", "again")
+    call(root, folder, "train_kernel", *arguments)
+    assert (folder / "again" / "model.npz").read_bytes() == (folder / "model" / "model.npz").read_bytes()
+
+
+def test_selection_and_references(folder, root):
+    call(root, folder, "select_kernel", "--data", "vowels.csv", "--out", "chosen", "--mixtures", 1, 2, "--starts", 2,
+         "--centre", "true")  # fmt: skip
+    tried = json.loads((folder / "chosen" / "tried.json").read_text())
+    assert len(tried["tried"]) == 12 and tried["held_out_percent"] <= min(one["percent"] for one in tried["tried"])
+    call(root, folder, "test_references", "--data", "vowels.csv", "--out", "references", "--systems", "knn", "qda")
+    call(root, folder, "compare_schemes", "--data", "vowels.csv", "--out", "schemes", "--bits", 3, "--starts", 1)
+    for place in ("references/knn_1", "schemes/svm-ll-codes_2", "chosen/svm-ll-joint_*"):
+        assert list(folder.glob(f"{place}/test/score.json")), place
+
+
+def test_artificial_data_and_plots(root, tmp_path):
+    call(root, tmp_path, "gaussians_data", "--out", "data", "--runs", 2, "--train", 100, "--test", 50)
+    files = ["data/run0.csv", "data/run1.csv"]
+    assert len(read_samples(tmp_path / files[1])["test"].x) == 50
+    call(root, tmp_path, "train_kernel", "--data", *files, "--out", "model", "--iterations", 5)
+    call(root, tmp_path, "plot_kernel", "--model", "model", "--data", files[0], "--out", "plots", "--resolution", 10)
+    before, after = json.loads((tmp_path / "plots" / "plots.json").read_text())
+    assert "before" in before["title"] and "after" in after["title"]
+    assert np.shape(after["region"]["values"]) == (10, 10) and before["region"] != after["region"]
+    call(root, tmp_path, "test_references", "--data", *files, "--out", "references", "--systems", "bayes")
+    row = json.loads((tmp_path / "references" / "bayes_1" / "test" / "score.json").read_text())
+    assert row["percent"] < 25
+
+
+def test_wrong_inputs_are_named(folder, root, tmp_path):
+    assert "is not complete" in call(root, folder, "test_kernel", "--model", "nothing", "--data", "vowels.csv", "--out",
+                                     tmp_path / "x", expect=1)  # fmt: skip
+    assert "--cost is -1" in call(root, folder, "train_kernel", "--data", "vowels.csv", "--cost", -1, "--out",
+                                  tmp_path / "x", expect=2)  # fmt: skip
+    path = tmp_path / "bad.csv"
+    path.write_text("split,class,f0\ntrain,0,1.5\ntrain,2,x\ndev,0,1\ntrain,1\n")
+    with pytest.raises(MargoError) as caught:
+        read_samples(path)
+    for part in ("line 3: could not convert", "line 4: split is 'dev'", "line 5: 2 cells, the header has 3"):
+        assert part in str(caught.value)
+    path.write_text("split,class,f0\ntrain,0,1.5\ntrain,2,1\ntest,0,1\n")
+    with pytest.raises(MargoError, match="class 1 has no train rows"):
+        read_samples(path)
+
+
+def test_samples_survive_their_file(tmp_path):
+    rng = np.random.default_rng(4)
+    part = Samples(rng.normal(size=(5, 3)), np.arange(5) % 2, np.array(list("abcab")))
+    write_samples(tmp_path / "s.csv", {"train": part, "test": part})
+    again = read_samples(tmp_path / "s.csv")["test"]
+    np.testing.assert_array_equal(again.x, part.x)
+    assert again.y.tolist() == part.y.tolist() and again.groups.tolist() == part.groups.tolist()
