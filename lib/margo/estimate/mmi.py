@@ -17,6 +17,7 @@ I-smoothing: tau frames of each Gaussian's numerator mean and variance added to 
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from margo.estimate.ebw_hmm import ebw_step
 from margo.estimate.ml import unusable
@@ -30,7 +31,7 @@ from margo.model.hmm import HmmSet
 from margo.model.likelihood import evaluate, scorer
 from margo.search.forward_backward import posteriors
 from margo.search.scaled import Network, network, scaled_posteriors, string_network
-from margo.search.strings import string_table
+from margo.search.strings import best_string, string_table
 from margo.search.viterbi import viterbi
 
 BATCH = 1024  # frames that go through the products together
@@ -137,6 +138,7 @@ class _Space:
         self.table = string_table(hmms, self.graph.states)
         self.compiled = scorer(hmms.pool, self.graph.states, np.float64 if options.double else np.float32)
         self.transitions = "transitions" in options.parameters
+        self.forced: dict[tuple[int, ...], Network] = {}
 
     def add(self, stats: MmiStats, batch) -> list[tuple[str, str]]:
         """Statistics of a batch; returns the utterances that had to be dropped."""
@@ -144,7 +146,7 @@ class _Space:
         evaluation = evaluate(self.compiled, np.concatenate([x for _, x, _ in batch]))
         scores = evaluation.log_likelihoods
         bounds = np.concatenate([[0], np.cumsum([len(x) for _, x, _ in batch])])
-        flat = _Flattened(scores, kappa)
+        flat = _Flattened(scores, kappa, evaluation.shares.dtype)
         above, below = np.zeros(scores.shape), np.zeros(scores.shape)
         dropped = []
         for (name, x, words), first, last in zip(batch, bounds[:-1], bounds[1:]):
@@ -161,9 +163,9 @@ class _Space:
         add_gaussians(stats.net, self.compiled, evaluation, kappa * (above - below))
         if stats.numerator is not None:
             add_gaussians(stats.numerator, self.compiled, evaluation, kappa * above)
-        factors = (kappa * below.T / evaluation.totals).astype(evaluation.shares.dtype)
-        shared = np.einsum("ct,ct->c", evaluation.shares, np.repeat(factors, np.diff(self.compiled.starts), axis=0))
-        stats.against[self.compiled.gaussians] += shared
+        shared = np.empty(len(self.compiled.gaussians))
+        _share_out(evaluation.shares, evaluation.totals, np.ascontiguousarray(below.T), self.compiled.starts, shared)
+        stats.against[self.compiled.gaussians] += kappa * shared
         return dropped
 
     def one(self, stats: MmiStats, flat: "_Flattened", words, above: np.ndarray, below: np.ndarray):
@@ -172,17 +174,18 @@ class _Space:
         grammar = string_score(self.weighed, words)
         if grammar == -np.inf:
             return None
-        forced = string_network(self.table, tuple(self.hmms.word_index[word] for word in words))
-        numerator = self.run(forced, None, words, flat, above, stats.transitions_for)
+        string = tuple(self.hmms.word_index[word] for word in words)
+        if string not in self.forced:
+            self.forced[string] = string_network(self.table, string)
+        numerator = self.run(self.forced[string], None, words, flat, above, stats.transitions_for)
         if numerator == -np.inf:
             return None
         rivals = flat
         if self.options.boost:
             earned = self.options.boost / flat.kappa * self.accuracies(words, flat.scores)
-            rivals = _Flattened(flat.scores - earned, flat.kappa)
+            rivals = _Flattened(flat.scores - earned, flat.kappa, flat.dtype)
         denominator = self.run(self.network, self.graph, words, rivals, below, stats.transitions_against)
-        best = viterbi(self.decoder, flat.scores)
-        return numerator + grammar - denominator, best.word_names == tuple(words)
+        return numerator + grammar - denominator, best_string(self.decoder, flat.scores) == string
 
     def run(self, net: Network, graph: Graph | None, words, flat: "_Flattened", occupancies, transitions) -> float:
         """Log total of a network, posteriors and transition counts added; in the log domain where the linear fails."""
@@ -215,12 +218,23 @@ class _Space:
 
 
 class _Flattened:
-    """Log-likelihoods [T, S'] and their kappa-th powers, each frame relative to its best state."""
+    """Log-likelihoods [T, S'] and their kappa-th powers in ``dtype``, each frame relative to its best state."""
 
-    def __init__(self, scores: np.ndarray, kappa: float, peaks=None, linear=None):
-        self.scores, self.kappa = scores, kappa
-        self.peaks = scores.max(axis=1) if peaks is None else peaks
-        self.linear = np.exp(kappa * (scores - self.peaks[:, None])) if linear is None else linear
+    def __init__(self, scores: np.ndarray, kappa: float, dtype, parts=None):
+        self.scores, self.kappa, self.dtype = scores, kappa, dtype
+        if parts is None:
+            peaks = scores.max(axis=1)
+            parts = peaks, np.exp((kappa * (scores - peaks[:, None])).astype(dtype))
+        self.peaks, self.linear = parts
 
     def __getitem__(self, place: slice) -> "_Flattened":
-        return _Flattened(self.scores[place], self.kappa, self.peaks[place], self.linear[place])
+        return _Flattened(self.scores[place], self.kappa, self.dtype, (self.peaks[place], self.linear[place]))
+
+
+@njit(cache=True)
+def _share_out(shares, totals, occupancies, starts, out):
+    """out [C]: what state occupancies [S', T] come to for each component, from an Evaluation's shares and totals."""
+    for state in range(len(starts) - 1):
+        factors = occupancies[state] / totals[state]
+        for row in range(starts[state], starts[state + 1]):
+            out[row] = (shares[row] * factors).sum()

@@ -22,22 +22,49 @@ AGREEMENT = 1e-6
 class Network:
     """What the kernel needs of a graph: arcs sorted by destination, emitting nodes first, null nodes in order.
 
-    arc_start int [n + 1], source int [A], prob [A], column int [E], start, end; transition int [A] (-1: none).
+    arc_start int [n + 1], source int [A], prob [A], column int [E], start, end; transition int [A] (-1: none). Most
+    arcs into an emitting node come from itself or the one before: these are also two vectors, stay and step [E], with
+    the numbers of their arcs (stay_arc, step_arc int [E], -1: none); other arcs into emitting nodes are listed in
+    ``rest``.
     """
 
     arc_start: np.ndarray
     source: np.ndarray
+    destination: np.ndarray
     prob: np.ndarray
     column: np.ndarray
     transition: np.ndarray
     start: int
     end: int
+    stay: np.ndarray
+    step: np.ndarray
+    stay_arc: np.ndarray
+    step_arc: np.ndarray
+    rest: np.ndarray
 
 
 def network(graph: Graph) -> Network:
     """The kernel's view of a graph; columns are those of ``graph.states``."""
-    return Network(graph.arc_start, graph.source, np.exp(graph.log_prob), graph.state, graph.transition, graph.start,
-                   graph.end)  # fmt: skip
+    return _network(graph.arc_start, graph.source, np.exp(graph.log_prob), graph.state, graph.transition, graph.start,
+                    graph.end)  # fmt: skip
+
+
+def _network(arc_start, source, prob, column, transition, start: int, end: int) -> Network:
+    emitting = len(column)
+    destination = np.repeat(np.arange(len(arc_start) - 1), np.diff(arc_start))
+    arcs = np.arange(arc_start[emitting])
+    vectors = []
+    for back in (0, 1):
+        mine = arcs[source[arcs] == destination[arcs] - back]
+        number, value = np.full(emitting, -1), np.zeros(emitting)
+        number[destination[mine]] = mine
+        value[destination[mine]] = prob[mine]
+        vectors.append((value, number))
+    (stay, stay_arc), (step, step_arc) = vectors
+    listed = np.zeros(len(arcs), bool)
+    listed[stay_arc[stay_arc >= 0]] = listed[step_arc[step_arc >= 0]] = True
+    return Network(arc_start, source, destination, prob, column, transition, start, end, stay, step, stay_arc, step_arc,
+                   arcs[~listed])  # fmt: skip
 
 
 def string_network(table: StringTable, string) -> Network:
@@ -51,7 +78,7 @@ def string_network(table: StringTable, string) -> Network:
     source, transition, prob = np.empty(arcs, np.int64), np.empty(arcs, np.int64), np.empty(arcs)
     _link(table.state_start, table.columns, table.arc_start, table.source, table.log_prob, table.transition,
           table.silence, chain, arc_start, source, prob, transition, column)  # fmt: skip
-    return Network(arc_start, source, prob, column, transition, nodes, nodes + len(chain))
+    return _network(arc_start, source, prob, column, transition, nodes, nodes + len(chain))
 
 
 def scaled_posteriors(
@@ -63,7 +90,8 @@ def scaled_posteriors(
     matters: then nothing was added; -inf where there is no path.
     """
     wanted = counts is not None
-    return _scaled(net.arc_start, net.source, net.prob, net.column, net.start, net.end, likelihoods, occupancies,
+    return _scaled(net.arc_start, net.source, net.destination, net.prob, net.column, net.start, net.end, net.stay,
+                   net.step, net.stay_arc, net.step_arc, net.rest, likelihoods, occupancies,
                    counts if wanted else np.empty(0), wanted)  # fmt: skip
 
 
@@ -103,7 +131,10 @@ def _link(
 
 
 @njit(cache=True)
-def _scaled(arc_start, source, prob, column, start, end, likelihoods, occupancies, counts, wanted):
+def _scaled(
+    arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, likelihoods,
+    occupancies, counts, wanted,
+):  # fmt: skip
     frames, emitting, nodes = len(likelihoods), len(column), len(arc_start) - 1
     alpha = np.zeros((frames + 1, nodes))
     scale = np.ones(frames + 1)
@@ -112,21 +143,23 @@ def _scaled(arc_start, source, prob, column, start, end, likelihoods, occupancie
         now = alpha[row]
         if row:
             before = alpha[row - 1]
+            for node in range(emitting):
+                now[node] = before[node] * stay[node]
+            for node in range(1, emitting):
+                now[node] += before[node - 1] * step[node]
+            for arc in rest:
+                now[destination[arc]] += before[source[arc]] * prob[arc]
             total = 0.0
             for node in range(emitting):
-                value = 0.0
-                for arc in range(arc_start[node], arc_start[node + 1]):
-                    value += before[source[arc]] * prob[arc]
-                now[node] = value * likelihoods[row - 1, column[node]]
+                now[node] *= likelihoods[row - 1, column[node]]
                 total += now[node]
             if not total > 0.0:
                 return -np.inf if _short(arc_start, source, emitting, start, end, frames) else np.nan
-            scale[row] = total
+            scale[row] = 1.0 / total
             log_total += np.log(total)
             for node in range(emitting):
-                now[node] /= total
-                if now[node] < TINY:
-                    now[node] = 0.0
+                value = now[node] * scale[row]
+                now[node] = value if value > TINY else 0.0
         for node in range(emitting, nodes):
             value = 1.0 if row == 0 and node == start else 0.0
             for arc in range(arc_start[node], arc_start[node + 1]):
@@ -134,14 +167,14 @@ def _scaled(arc_start, source, prob, column, start, end, likelihoods, occupancie
             now[node] = value
     if not alpha[frames, end] > 0.0:
         return -np.inf if _short(arc_start, source, emitting, start, end, frames) else np.nan
-    beta, before_beta = np.zeros(nodes), np.zeros(nodes)
+    beta, ahead = np.zeros(nodes), np.zeros(emitting)
     gammas = np.zeros((frames, occupancies.shape[1]))
     tally = np.zeros(len(source) if wanted else 0)
     beta[end] = 1.0 / alpha[frames, end]
-    for step in range(frames + 1):
-        row = frames - step
-        for back in range(nodes - emitting):
-            node = nodes - 1 - back
+    for back in range(frames + 1):
+        row = frames - back
+        for up in range(nodes - emitting):
+            node = nodes - 1 - up
             if beta[node] == 0.0:
                 continue
             for arc in range(arc_start[node], arc_start[node + 1]):
@@ -151,18 +184,25 @@ def _scaled(arc_start, source, prob, column, start, end, likelihoods, occupancie
         if row == 0:
             break
         for node in range(emitting):
-            value = alpha[row, node]
-            if value > 0.0 and beta[node] > 0.0:
-                gammas[row - 1, column[node]] += value * beta[node]
-                ahead = beta[node] * likelihoods[row - 1, column[node]] / scale[row]
-                for arc in range(arc_start[node], arc_start[node + 1]):
-                    before_beta[source[arc]] += prob[arc] * ahead
-                    if wanted:
-                        tally[arc] += alpha[row - 1, source[arc]] * prob[arc] * ahead
-            beta[node] = 0.0
+            gammas[row - 1, column[node]] += alpha[row, node] * beta[node]
+            ahead[node] = beta[node] * likelihoods[row - 1, column[node]] * scale[row]
+        for node in range(emitting):
+            beta[node] = ahead[node] * stay[node]
         for node in range(emitting, nodes):
             beta[node] = 0.0
-        beta, before_beta = before_beta, beta
+        for node in range(1, emitting):
+            beta[node - 1] += ahead[node] * step[node]
+        for arc in rest:
+            beta[source[arc]] += ahead[destination[arc]] * prob[arc]
+        if wanted:
+            before = alpha[row - 1]
+            for node in range(emitting):
+                if stay_arc[node] >= 0:
+                    tally[stay_arc[node]] += before[node] * stay[node] * ahead[node]
+                if step_arc[node] >= 0:
+                    tally[step_arc[node]] += before[node - 1] * step[node] * ahead[node]
+            for arc in rest:
+                tally[arc] += before[source[arc]] * prob[arc] * ahead[destination[arc]]
     if not abs(beta[start] - 1.0) < AGREEMENT:
         return np.nan
     occupancies += gammas

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from margo.model.graph import Graph
 from margo.model.hmm import HmmSet
+from margo.search.viterbi import _search, _trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +120,16 @@ def string_chain(table: StringTable, string) -> list[int]:
         chain += table.word_units[word]
         chain += [table.silence] if table.silence >= 0 else []
     return chain
+
+
+def best_string(graph: Graph, log_likelihoods: np.ndarray) -> tuple[int, ...] | None:
+    """Word indices of the best path alone, as :func:`margo.search.viterbi.viterbi` would find them; None: no path."""
+    score, back = _search(graph, log_likelihoods, np.inf)
+    if not score > -np.inf:
+        return None
+    nodes = np.empty(len(back) - 1, np.int64)
+    marks = _trace(graph.source, graph.word, graph.unit, len(graph.state), graph.start, graph.end, back, nodes)
+    return tuple(marks[marks[:, 1] >= 0, 1].tolist())
 
 
 @njit(cache=True)
