@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margo.classify.densities import LOG_2PI, patterns
+from margo.classify.densities import patterns
 from margo.classify.em import responsibilities
-from margo.classify.gmm import Classifier, check_samples, covariances
+from margo.classify.gmm import Classifier, check_samples, covariances, log_components
 from margo.errors import MargoError
 
-# Added to the precision of missing values where psi is singular there, as a part of psi's mean eigenvalue.
-SINGULAR = 1e-6
+# Gaussians with a smaller posterior add nothing to an expectation.
+NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class MaxMargin:
     """[K, D]"""
     constant: np.ndarray
     """[K]"""
+    start: Classifier
+    """the maximum-likelihood classifier that training started from: what missing values are expected from"""
 
     @property
     def classes(self) -> int:
@@ -63,6 +65,7 @@ class Problem:
     scale: float
     cost: float
     s: float
+    start: Classifier
 
 
 def pose(model: Classifier, x, y, cost: float, s: float) -> Problem:
@@ -76,7 +79,7 @@ def pose(model: Classifier, x, y, cost: float, s: float) -> Problem:
     posteriors, _ = responsibilities(model, x, y)
     centre = x.mean(axis=0)
     scale = float(np.sqrt(((x - centre) ** 2).sum(axis=1).mean()))
-    return Problem((x - centre) / scale, y, posteriors.argmax(axis=1), model.offsets, centre, scale, cost, s)
+    return Problem((x - centre) / scale, y, posteriors.argmax(axis=1), model.offsets, centre, scale, cost, s, model)
 
 
 def pack_matrices(matrices) -> np.ndarray:
@@ -141,7 +144,7 @@ def to_model(problem: Problem, packed) -> MaxMargin:
     half = dims * (dims + 1) // 2
     return MaxMargin(
         problem.centre, problem.scale, problem.offsets, unpack_matrices(packed[:, :half], dims),
-        problem.s * packed[:, half:-1], problem.s * packed[:, -1],
+        problem.s * packed[:, half:-1], problem.s * packed[:, -1], problem.start,
     )  # fmt: skip
 
 
@@ -186,30 +189,42 @@ def descend(problem: Problem, start, steps: int, clock=None, seconds: float = np
 
 
 def scores(model: MaxMargin, x) -> np.ndarray:
-    """``f_r(x_n)`` [N, K]; where values are missing, -2 log of the integral of ``exp(-f / 2)`` over them.
+    """``f_r(x_n)`` [N, K]; where values are missing, its expectation under the classifier that training started from.
 
-    ``exp(-f_r / 2)`` is the Gaussian of (6) without its normaliser: integrating the missing values out leaves the Schur
-    complement and a determinant. Directions in which psi is singular get a small precision, as no integral exists.
+    Margins leave no density behind to integrate (``exp(-f / 2)`` has lost its scale: on USPS with half the features
+    missing it errs on 87 %), so the missing values come from the maximum-likelihood mixture: f is quadratic, hence its
+    expectation given the observed values is exact, from conditional means and covariances.
     """
     if x.shape[1] != len(model.centre):
         raise MargoError(f"samples have {x.shape[1]} features, the model was trained on {len(model.centre)}")
-    x = (x - model.centre) / model.scale
     result = np.empty((len(x), len(model.psi)))
-    least = SINGULAR * np.maximum(np.trace(model.psi, axis1=1, axis2=2) / x.shape[1], 1e-12)
     for rows, seen in patterns(x):
-        part, gap = x[np.ix_(rows, seen)], ~seen
-        kept, linear, constant = model.psi[:, seen][:, :, seen], model.linear[:, seen], model.constant
-        if gap.any():
-            inner = model.psi[:, gap][:, :, gap] + least[:, None, None] * np.eye(int(gap.sum()))
-            cross, free = model.psi[:, seen][:, :, gap], model.linear[:, gap, None]
-            gain = np.linalg.solve(inner, np.concatenate([cross.transpose(0, 2, 1), free], axis=2))
-            kept = kept - cross @ gain[:, :, :-1]
-            linear = linear - (cross @ gain[:, :, -1:])[:, :, 0]
-            constant = constant - 0.25 * (free * gain[:, :, -1:]).sum(axis=(1, 2))
-            constant = constant + np.linalg.slogdet(inner)[1] - gap.sum() * LOG_2PI
-        quadratic = ((part @ kept) * part).sum(axis=2).T
-        result[rows] = quadratic + part @ linear.T + constant
+        result[rows] = _complete(model, x[rows]) if seen.all() else _expected(model, x[rows], seen)
     return result
+
+
+def _complete(model: MaxMargin, x) -> np.ndarray:
+    z = (x - model.centre) / model.scale
+    quadratic = [np.einsum("nd,nd->n", z @ psi, z) for psi in model.psi]
+    return np.stack(quadratic, axis=1) + z @ model.linear.T + model.constant
+
+
+def _expected(model: MaxMargin, x, seen) -> np.ndarray:
+    """Expected scores [N, K] of samples in which the same values are ``seen``."""
+    start, gap = model.start, ~seen
+    log_p = log_components(start, x) + start.log_weights + start.log_priors[start.owner]
+    posteriors = np.exp(log_p - np.logaddexp.reduce(log_p, axis=1)[:, None])
+    spread = covariances(start)
+    expected = np.zeros((len(x), len(model.psi)))
+    for k in np.flatnonzero(posteriors.max(axis=0) > NEGLIGIBLE):
+        cross = spread[k][np.ix_(seen, gap)]
+        gain = np.linalg.solve(spread[k][np.ix_(seen, seen)], cross)
+        filled = x.copy()
+        filled[:, gap] = start.means[k, gap] + (x[:, seen] - start.means[k, seen]) @ gain
+        rest = spread[k][np.ix_(gap, gap)] - cross.T @ gain
+        trace = np.einsum("rij,ij->r", model.psi[:, gap][:, :, gap], rest) / model.scale**2
+        expected += posteriors[:, k, None] * (_complete(model, filled) + trace)
+    return expected
 
 
 def log_joint(model: MaxMargin, x) -> np.ndarray:

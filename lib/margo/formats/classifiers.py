@@ -15,14 +15,18 @@ MARGIN = ("centre", "scale", "offsets", "psi", "linear", "constant")
 def arrays_of(model: Classifier | MaxMargin) -> tuple[str, dict[str, np.ndarray]]:
     """``(kind, named arrays)`` of a classifier."""
     if isinstance(model, MaxMargin):
-        return "max-margin", {name: np.asarray(getattr(model, name)) for name in MARGIN}
+        kind, start = arrays_of(model.start)
+        start = {f"start_{name}": value for name, value in start.items()} | {"start_kind": np.array(kind)}
+        return "max-margin", {name: np.asarray(getattr(model, name)) for name in MARGIN} | start
     return model.kind, {name: np.asarray(getattr(model, name)) for name in GAUSSIAN}
 
 
 def classifier_of(kind: str, arrays: dict[str, np.ndarray]) -> Classifier | MaxMargin:
     """The classifier of :func:`arrays_of`."""
     if kind == "max-margin":
-        return MaxMargin(**{**{name: arrays[name] for name in MARGIN}, "scale": float(arrays["scale"])})
+        begun = {name: arrays[f"start_{name}"] for name in GAUSSIAN}
+        start = classifier_of(str(arrays["start_kind"]), begun)
+        return MaxMargin(**{**{name: arrays[name] for name in MARGIN}, "scale": float(arrays["scale"])}, start=start)
     return Classifier(kind=kind, **{name: arrays[name] for name in GAUSSIAN})
 
 
@@ -40,7 +44,7 @@ def read_classifier(path) -> tuple[Classifier | MaxMargin, dict]:
     kind = meta.get("kind")
     if kind not in (*KINDS, "max-margin"):
         raise MargoError(f"{path}: unknown kind {kind!r}")
-    needed = MARGIN if kind == "max-margin" else GAUSSIAN
+    needed = (*MARGIN, *(f"start_{name}" for name in GAUSSIAN)) if kind == "max-margin" else GAUSSIAN
     faults = [f"array {name} is missing" for name in needed if name not in arrays]
     faults += [f"array {name} has values that are not finite" for name in needed
                if name in arrays and not np.isfinite(arrays[name]).all()]  # fmt: skip
