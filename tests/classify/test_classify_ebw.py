@@ -35,8 +35,8 @@ def test_signed_posteriors_are_the_derivative_of_the_criterion(criterion, expone
     """d objective / d mu_k = sum (num - den) (x - mu) / v, by central differences; the same for the variances."""
     model, x, y = case()
     options = EbwOptions(criterion=criterion, exponent=exponent, sharpness=3.0)
-    now = ebw.expectation(model, x, y, options)
-    signed = now.numerator - now.denominator
+    _, (numerator, denominator), _ = ebw.posteriors(model, x, y, options)
+    signed = numerator - denominator
     delta = x[:, None] - model.means
     by_mean = np.einsum("nk,nkd->kd", signed, delta / model.diagonal)
     by_variance = np.einsum("nk,nkd->kd", signed, 0.5 * (delta**2 / model.diagonal - 1.0) / model.diagonal)
@@ -50,6 +50,16 @@ def test_signed_posteriors_are_the_derivative_of_the_criterion(criterion, expone
                 moved[k, d] += sign * step
                 shifted.append(ebw.expectation(replace(model, **{name: moved}), x, y, options).objective)
             assert (shifted[0] - shifted[1]) / (2 * step) == pytest.approx(want[k, d], rel=1e-4, abs=1e-5)
+
+
+def test_chunks_add_up(monkeypatch):
+    model, x, y = case()
+    whole = ebw.expectation(model, x, y, EbwOptions())
+    monkeypatch.setattr(ebw, "CHUNK_ENTRIES", 50)
+    parts = ebw.expectation(model, x, y, EbwOptions())
+    assert parts.margins == whole.margins
+    for a, b in zip((*whole.numerator, *whole.denominator), (*parts.numerator, *parts.denominator)):
+        np.testing.assert_allclose(a, b, atol=1e-9)
 
 
 def test_margin_of_many_classes_tends_to_the_minimum():

@@ -15,18 +15,20 @@ from margo.estimate.ebw import ebw_update, smallest_D
 
 # Doublings of D before a step that cannot improve the criterion is taken to be convergence.
 DOUBLINGS = 20
+# Samples times Gaussians handled at once.
+CHUNK_ENTRIES = 4_000_000
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What one pass over the data gives: the criterion, and signed posteriors split into their two parts."""
+    """What one pass over the data gives: the criterion, and the statistics for and against every Gaussian."""
 
     objective: float
     """sum over samples of log p(c | x), or of log h(d^lambda)"""
-    numerator: np.ndarray
-    """[N, K]: weight of sample n on Gaussian k for the right class"""
-    denominator: np.ndarray
-    """[N, K]: and against it"""
+    numerator: tuple
+    """(occupancy[K], first[K, D], second[K, D]) of the samples of a Gaussian's own class"""
+    denominator: tuple
+    """and of those that it should not win"""
     margins: tuple[int, int, int]
     """samples with d^lambda up to 1 (wrong), between 1 and 2, and from 2 ([PW10] Fig. 3b)"""
 
@@ -44,7 +46,21 @@ def smooth_hinge(log_y):
 
 
 def expectation(model: Classifier, x, y, options: EbwOptions) -> Expectation:
-    """Criterion and signed posteriors of ``model`` on samples [N, D] with labels [N]."""
+    """Criterion and statistics of ``model`` on samples [N, D] with labels [N], in chunks that bound the memory."""
+    size = max(1, CHUNK_ENTRIES // len(model.means))
+    objective, stats, margins = 0.0, None, np.zeros(3, int)
+    for first in range(0, len(x), size):
+        part = slice(first, first + size)
+        value, weights, counts = posteriors(model, x[part], y[part], options)
+        found = [statistics(model, x[part], weight) for weight in weights]
+        stats = found if stats is None else [tuple(map(np.add, *pair)) for pair in zip(stats, found)]
+        objective += value
+        margins += counts
+    return Expectation(objective, *stats, tuple(int(count) for count in margins))
+
+
+def posteriors(model: Classifier, x, y, options: EbwOptions):
+    """``(criterion, (numerator[N, K], denominator[N, K]), margin counts)``: weights of samples on Gaussians."""
     rows = np.arange(len(x))
     log_k = log_components(model, x) + model.log_weights
     log_c = sum_classes(log_k, model.offsets)
@@ -68,7 +84,7 @@ def expectation(model: Classifier, x, y, options: EbwOptions) -> Expectation:
     wrong, far = int((log_y <= 0).sum()), int((log_y >= np.log(2.0)).sum())
     owned = np.repeat(weight[:, None] * own, sizes, axis=1) * gamma
     opposed = np.repeat(weight[:, None] * against, sizes, axis=1) * gamma
-    return Expectation(float(objective), owned, opposed, (wrong, len(x) - wrong - far, far))
+    return float(objective), (owned, opposed), (wrong, len(x) - wrong - far, far)
 
 
 def statistics(model: Classifier, x, weights):
@@ -138,7 +154,7 @@ def iterate(state: State, x, y, options: EbwOptions):
     model, now = state.model, state.now
     floor = options.floor * np.nanvar(x, axis=0)
     floor = np.minimum(np.maximum(floor, np.finfo(float).tiny), model.diagonal.min(axis=0))
-    stats = tuple(statistics(model, x, weights) for weights in (now.numerator, now.denominator))
+    stats = now.numerator, now.denominator
     D = options.factor * max(float(smallest_D(model.means, model.diagonal, *stats).max()), 1.0)
     for _ in range(DOUBLINGS):
         updated = update(model, stats, D, floor)

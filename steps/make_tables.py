@@ -1,0 +1,40 @@
+"""Make tables for classifiers from labelled speech: a sample a frame, in broad classes, or a sample a phone segment.
+
+Reads feature folders <mfcc>/{train,dev,test} and hand labels <labels>/{train,dev,test}/phones.ctm; writes train.npz,
+dev.npz and test.npz, standardised by the training part.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.runtime.step import main, option
+
+
+@dataclass(frozen=True)
+class Options:
+    mfcc: Path = option(help="folder of make_mfcc's folders train, dev and test")
+    labels: Path = option(help="folder of the data folders train, dev and test with phones.ctm")
+    out: Path = option(help="folder to write")
+    kind: str = option("frames", choices=("frames", "segments"), help="what a sample is")
+    map: Path = option(help="TOML file with the table that maps phones to classes")
+    map_table: str = option(help="name of that table; phones mapped to nothing are left out")
+    gender: str = option("", choices=("", "m", "f"), help="speakers of one gender only")
+    most: int = option(0, help="most samples a set, evenly chosen (0: all)")
+
+
+def run(options: Options, step):
+    from margo.classify.reduce import standard
+    from margo.formats.tables import Table, write_table
+    from margo.runtime import sampling
+
+    sets = {name: sampling.samples(options, name, step) for name in ("train", "dev", "test")}
+    names = sampling.class_names(sets)
+    projection = standard(sets["train"][0])
+    for name, (x, labels) in sets.items():
+        table = Table(projection(x), sampling.numbers(labels, names, name), names)
+        write_table(step.output(f"{name}.npz"), table)
+        step.say(f"{name}: {len(table.y)} {options.kind} of {x.shape[1]} features in {len(names)} classes")
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
