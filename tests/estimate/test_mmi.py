@@ -138,3 +138,14 @@ def test_one_utterance_too_short_is_dropped():
     assert [name for name, _ in stats.net.dropped] == ["short"]
     rest = mmi.accumulate(hmms, data[1:], OPTIONS)
     np.testing.assert_allclose(stats.net.first, rest.net.first, atol=1e-12)
+
+
+def test_the_log_domain_takes_over_where_the_linear_one_fails():
+    """Frames so far from every state that linear numbers run out still give the exact objective and gradient."""
+    hmms, data = task(5, "loop", utterances=2)
+    data = [(name, 30.0 * x, words) for name, x, words in data]
+    options = replace(OPTIONS, acoustic_scale=1.0)
+    stats = mmi.accumulate(hmms, data, options)
+    np.testing.assert_allclose(stats.net.log_likelihood, objective_on_graphs(hmms, data, 1.0), rtol=1e-9)
+    assert stats.net.utterances == 2
+    np.testing.assert_allclose(stats.net.occupancy.sum(), 0.0, atol=1e-6)

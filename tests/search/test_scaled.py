@@ -29,7 +29,7 @@ def test_same_posteriors_as_the_log_domain(seed, kappa):
         own = scores if net is chain else scores[:, columns]
         likelihoods, offset = linear(own, kappa)
         occupancies, counts = np.zeros(own.shape), np.zeros(len(net.source))
-        total = scaled_posteriors(net, likelihoods, occupancies, counts)
+        (total,) = scaled_posteriors(net, likelihoods, np.array([0, 12]), np.array([True]), occupancies, counts)
         expected = posteriors(graph, scores[:, columns], scale=kappa)
         np.testing.assert_allclose(total + offset, expected.log_likelihood[0], rtol=1e-12)
         np.testing.assert_allclose(
@@ -43,15 +43,32 @@ def test_same_posteriors_as_the_log_domain(seed, kappa):
         )  # fmt: skip
 
 
+def test_utterances_side_by_side():
+    rng = np.random.default_rng(3)
+    hmms = random_hmms(rng, words=3)
+    graph = loop_graph(hmms)
+    scores = log_likelihoods(scorer(hmms.pool, graph.states, np.float64), rng.normal(size=(25, 2)))
+    likelihoods, _ = linear(scores, 0.5)
+    bounds, wanted = np.array([0, 9, 14, 25]), np.array([True, False, True])
+    occupancies, counts = np.zeros(scores.shape), np.zeros(graph.n_arcs)
+    totals = scaled_posteriors(network(graph), likelihoods, bounds, wanted, occupancies, counts)
+    assert np.isnan(totals).tolist() == [False, True, False]
+    np.testing.assert_allclose(occupancies.sum(axis=1), [1.0] * 9 + [0.0] * 5 + [1.0] * 11)
+    ends = [posteriors(graph, scores[a:b], scale=0.5) for a, b in ((0, 9), (14, 25))]
+    np.testing.assert_allclose(occupancies[14:], ends[1].occupancies, atol=1e-12)
+    np.testing.assert_allclose(counts, ends[0].arc_counts + ends[1].arc_counts, atol=1e-11)
+
+
 def test_no_path_is_told_from_a_lost_path():
     hmms = random_hmms(np.random.default_rng(1), words=2, silence=False, skips=False)
     graph = align_graph(hmms, ("w0", "w1"))
-    net = network(graph)
-    assert scaled_posteriors(net, np.ones((3, len(graph.states))), np.zeros((3, len(graph.states)))) == -np.inf
+    net, one = network(graph), np.array([True])
+    blank = np.zeros((3, len(graph.states)))
+    assert scaled_posteriors(net, blank + 1, np.array([0, 3]), one, blank) == -np.inf
     # Far behind half-way, and yet all that is left at the end: beyond what linear numbers can hold.
     rng = np.random.default_rng(0)
     scores = 400.0 * rng.normal(size=(30, len(graph.states)))
     likelihoods, _ = linear(scores, 1.0)
     occupancies = np.zeros(scores.shape)
-    assert np.isnan(scaled_posteriors(net, likelihoods, occupancies))
+    assert np.isnan(scaled_posteriors(net, likelihoods, np.array([0, 30]), one, occupancies)).all()
     assert not occupancies.any()

@@ -26,12 +26,12 @@ from margo.estimate.paths import misfit
 from margo.estimate.signed import gradients
 from margo.estimate.stats import Stats, add_gaussians
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
-from margo.model.graph import Graph, align_graph
+from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
 from margo.model.likelihood import evaluate, scorer
 from margo.search.forward_backward import posteriors
 from margo.search.scaled import Network, network, scaled_posteriors, string_network
-from margo.search.strings import best_string, string_table
+from margo.search.strings import recognised, string_table
 from margo.search.viterbi import viterbi
 
 BATCH = 1024  # frames that go through the products together
@@ -73,17 +73,22 @@ def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> 
         Stats.zeros(hmms) if options.tau else None,
         0,
     )
-    dropped, batch, frames = [], [], 0
+    groups: dict[tuple, list] = {}  # utterances with the same words are done together
+    dropped = []
     for name, x, words in utterances:
         reason = unusable(hmms, x, words)
         if reason:
             dropped.append((name, reason))
-            continue
-        if batch and frames + len(x) > BATCH:
-            dropped += space.add(stats, batch)
-            batch, frames = [], 0
-        batch.append((name, x, words))
-        frames += len(x)
+        else:
+            groups.setdefault(tuple(words), []).append((name, x))
+    batch, frames = [], 0
+    for words, members in groups.items():
+        for name, x in members:
+            if batch and frames + len(x) > BATCH:
+                dropped += space.add(stats, batch)
+                batch, frames = [], 0
+            batch.append((name, x, words))
+            frames += len(x)
     dropped += space.add(stats, batch) if batch else []
     stats.net.dropped = tuple(dropped)
     return stats
@@ -138,71 +143,72 @@ class _Space:
         self.table = string_table(hmms, self.graph.states)
         self.compiled = scorer(hmms.pool, self.graph.states, np.float64 if options.double else np.float32)
         self.transitions = "transitions" in options.parameters
-        self.forced: dict[tuple[int, ...], Network] = {}
 
     def add(self, stats: MmiStats, batch) -> list[tuple[str, str]]:
         """Statistics of a batch; returns the utterances that had to be dropped."""
         kappa = self.options.acoustic_scale
         evaluation = evaluate(self.compiled, np.concatenate([x for _, x, _ in batch]))
-        scores = evaluation.log_likelihoods
-        bounds = np.concatenate([[0], np.cumsum([len(x) for _, x, _ in batch])])
-        flat = _Flattened(scores, kappa, evaluation.shares.dtype)
+        scores, dtype = evaluation.log_likelihoods, evaluation.shares.dtype
+        lengths = np.array([len(x) for _, x, _ in batch])
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        strings = [tuple(self.hmms.word_index[word] for word in words) for _, _, words in batch]
         above, below = np.zeros(scores.shape), np.zeros(scores.shape)
-        dropped = []
-        for (name, x, words), first, last in zip(batch, bounds[:-1], bounds[1:]):
-            place = slice(first, last)
-            found = self.one(stats, flat[place], words, above[place], below[place])
-            if found is None:
-                dropped.append((name, misfit(len(x), string_score(self.hmms, words))))
-                continue
-            objective, right = found
-            stats.net.log_likelihood += objective
-            stats.net.utterances += 1
-            stats.net.frames += len(x)
-            stats.errors += not right
+        flat = _Flattened(scores, kappa, dtype)
+        # The numerator of each run of utterances with the same words, then all denominators.
+        objectives = np.array([string_score(self.weighed, words) for _, _, words in batch])
+        starts = [i for i in range(len(batch)) if i == 0 or strings[i] != strings[i - 1]]
+        for first, last in zip(starts, [*starts[1:], len(batch)]):
+            net, words = string_network(self.table, strings[first]), batch[first][2]
+            own = np.arange(len(batch)) >= first
+            own &= (np.arange(len(batch)) < last) & (objectives > -np.inf)
+            totals = self.run(net, lambda words=words: align_graph(self.hmms, words), flat, bounds, own, above,
+                              stats.transitions_for)  # fmt: skip
+            objectives[own] += totals[own]
+        fits = objectives > -np.inf
+        rivals = (
+            _Flattened(scores - self.boosts(batch, scores, bounds, fits), kappa, dtype) if self.options.boost else flat
+        )
+        totals = self.run(self.network, lambda: self.graph, rivals, bounds, fits, below, stats.transitions_against)
+        stats.net.log_likelihood += float((objectives[fits] - totals[fits]).sum())
+        stats.net.utterances += int(fits.sum())
+        stats.net.frames += int(lengths[fits].sum())
+        stats.errors += int((~recognised(self.decoder, scores, bounds, strings))[fits].sum())
         add_gaussians(stats.net, self.compiled, evaluation, kappa * (above - below))
         if stats.numerator is not None:
             add_gaussians(stats.numerator, self.compiled, evaluation, kappa * above)
         shared = np.empty(len(self.compiled.gaussians))
         _share_out(evaluation.shares, evaluation.totals, np.ascontiguousarray(below.T), self.compiled.starts, shared)
         stats.against[self.compiled.gaussians] += kappa * shared
-        return dropped
+        return [
+            (batch[i][0], misfit(int(lengths[i]), string_score(self.hmms, batch[i][2]))) for i in np.flatnonzero(~fits)
+        ]
 
-    def one(self, stats: MmiStats, flat: "_Flattened", words, above: np.ndarray, below: np.ndarray):
-        """``(objective, recognised?)`` of an utterance, its posteriors added to ``above`` and ``below`` [T, S'];
-        None when its words do not fit its frames or the grammar."""
-        grammar = string_score(self.weighed, words)
-        if grammar == -np.inf:
-            return None
-        string = tuple(self.hmms.word_index[word] for word in words)
-        if string not in self.forced:
-            self.forced[string] = string_network(self.table, string)
-        numerator = self.run(self.forced[string], None, words, flat, above, stats.transitions_for)
-        if numerator == -np.inf:
-            return None
-        rivals = flat
-        if self.options.boost:
-            earned = self.options.boost / flat.kappa * self.accuracies(words, flat.scores)
-            rivals = _Flattened(flat.scores - earned, flat.kappa, flat.dtype)
-        denominator = self.run(self.network, self.graph, words, rivals, below, stats.transitions_against)
-        return numerator + grammar - denominator, best_string(self.decoder, flat.scores) == string
-
-    def run(self, net: Network, graph: Graph | None, words, flat: "_Flattened", occupancies, transitions) -> float:
-        """Log total of a network, posteriors and transition counts added; in the log domain where the linear fails."""
+    def run(self, net: Network, graph, flat: "_Flattened", bounds, wanted, occupancies, transitions) -> np.ndarray:
+        """Log totals [N] of the ``wanted`` utterances, posteriors and transition counts added; utterances for which
+        the linear domain does not do are done in the log domain, on the graph that ``graph()`` gives."""
         counts = np.zeros(len(net.source)) if self.transitions else None
-        total = scaled_posteriors(net, flat.linear, occupancies, counts)
-        if np.isnan(total):
-            graph = graph or align_graph(self.hmms, words)
-            columns = np.searchsorted(self.graph.states, graph.states)
-            found = posteriors(graph, flat.scores[:, columns], scale=flat.kappa)
-            occupancies[:, columns] += found.occupancies
-            if self.transitions:
-                transitions += graph.transition_counts(found.arc_counts, len(transitions))
-            return float(found.log_likelihood[0])
+        totals = scaled_posteriors(net, flat.linear, bounds, wanted, occupancies, counts)
+        totals += flat.kappa * np.add.reduceat(flat.peaks, bounds[:-1])
         if self.transitions:
             used = net.transition >= 0
             transitions += np.bincount(net.transition[used], counts[used], len(transitions))
-        return total + flat.kappa * float(flat.peaks.sum())
+        for i in np.flatnonzero(wanted & np.isnan(totals)):
+            exact, place = graph(), slice(bounds[i], bounds[i + 1])
+            columns = np.searchsorted(self.graph.states, exact.states)
+            found = posteriors(exact, flat.scores[place][:, columns], scale=flat.kappa)
+            occupancies[place, columns] += found.occupancies
+            totals[i] = found.log_likelihood[0]
+            if self.transitions:
+                transitions += exact.transition_counts(found.arc_counts, len(transitions))
+        return totals
+
+    def boosts(self, batch, scores: np.ndarray, bounds: np.ndarray, fits: np.ndarray) -> np.ndarray:
+        """What boosting takes from the log-likelihoods [T, S'] of the denominator."""
+        taken = np.zeros(scores.shape)
+        for i in np.flatnonzero(fits):
+            place = slice(bounds[i], bounds[i + 1])
+            taken[place] = self.accuracies(batch[i][2], scores[place])
+        return self.options.boost / self.options.acoustic_scale * taken
 
     def accuracies(self, words, scores: np.ndarray) -> np.ndarray:
         """What a path through each state earns at each frame, [T, S']."""
@@ -220,15 +226,10 @@ class _Space:
 class _Flattened:
     """Log-likelihoods [T, S'] and their kappa-th powers in ``dtype``, each frame relative to its best state."""
 
-    def __init__(self, scores: np.ndarray, kappa: float, dtype, parts=None):
-        self.scores, self.kappa, self.dtype = scores, kappa, dtype
-        if parts is None:
-            peaks = scores.max(axis=1)
-            parts = peaks, np.exp((kappa * (scores - peaks[:, None])).astype(dtype))
-        self.peaks, self.linear = parts
-
-    def __getitem__(self, place: slice) -> "_Flattened":
-        return _Flattened(self.scores[place], self.kappa, self.dtype, (self.peaks[place], self.linear[place]))
+    def __init__(self, scores: np.ndarray, kappa: float, dtype):
+        self.scores, self.kappa = scores, kappa
+        self.peaks = scores.max(axis=1)
+        self.linear = np.exp((kappa * (scores - self.peaks[:, None])).astype(dtype))
 
 
 @njit(cache=True)

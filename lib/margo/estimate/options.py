@@ -62,17 +62,17 @@ ONE_OR_MORE = ("at least 1", lambda value: value >= 1)
 class MceOptions:
     """Minimum classification error."""
 
-    competitors: int = knob(5, "strings (or other words) that each utterance is set against")
-    slope: float = knob(1.0, "of the loss, over the standard deviation of the measure on train")
+    competitors: int = knob(3, "strings (or other words) that each utterance is set against")
+    slope: float = knob(3.0, "of the loss, over the standard deviation of the measure on train")
     offset: float = knob(0.0, "added inside the loss's sigmoid")
-    eta: float = knob(10.0, "how nearly the best competitor stands for all of them")
+    eta: float = knob(20.0, "how nearly the best competitor stands for all of them")
     parameters: tuple[str, ...] = knob(("means",), "kinds of parameters to train", PARAMETERS)
-    first_step: float = knob(0.01, "first step of Rprop, in standard deviations (means) or nats")
-    most_step: float = knob(0.05, "largest step of Rprop")
+    first_step: float = knob(0.05, "first step of Rprop, in standard deviations (means) or nats")
+    most_step: float = knob(0.1, "largest step of Rprop")
     variance_step: float = knob(0.2, "steps of log standard deviations, as a part of those of means")
-    iterations: int = knob(25, "iterations")
-    refresh: int = knob(5, "iterations between searches for competitors and their paths")
-    check: int = knob(5, "iterations between trials on the development data")
+    iterations: int = knob(18, "iterations")
+    refresh: int = knob(6, "iterations between searches for competitors and their paths")
+    check: int = knob(6, "iterations between trials on the development data")
 
     def __post_init__(self):
         _require(self, {

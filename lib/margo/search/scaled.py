@@ -82,17 +82,39 @@ def string_network(table: StringTable, string) -> Network:
 
 
 def scaled_posteriors(
-    net: Network, likelihoods: np.ndarray, occupancies: np.ndarray, counts: np.ndarray | None = None
-) -> float:
-    """Log total of one utterance, with posteriors added to ``occupancies`` [T, S'] and arc counts to ``counts`` [A].
+    net: Network,
+    likelihoods: np.ndarray,
+    bounds: np.ndarray,
+    wanted: np.ndarray,
+    occupancies: np.ndarray,
+    counts: np.ndarray | None = None,
+) -> np.ndarray:
+    """Log totals [N] of the ``wanted`` (bool [N]) of some utterances, rows ``bounds[i]:bounds[i + 1]`` of the rest.
 
-    ``likelihoods`` [T, S'] are linear, scaled as suits each frame. NaN where the linear domain lost a path that
-    matters: then nothing was added; -inf where there is no path.
+    Posteriors are added to ``occupancies`` [T, S'], and expected traversals to ``counts`` [A] where given.
+    ``likelihoods`` [T, S'] are linear, scaled as suits each frame. A total is NaN where the linear domain lost a path
+    that matters, or the utterance was not wanted: then nothing was added; -inf where there is no path.
     """
-    wanted = counts is not None
-    return _scaled(net.arc_start, net.source, net.destination, net.prob, net.column, net.start, net.end, net.stay,
-                   net.step, net.stay_arc, net.step_arc, net.rest, likelihoods, occupancies,
-                   counts if wanted else np.empty(0), wanted)  # fmt: skip
+    totals = np.full(len(bounds) - 1, np.nan)
+    _scaled_each(
+        net.arc_start, net.source, net.destination, net.prob, net.column, net.start, net.end, net.stay, net.step,
+        net.stay_arc, net.step_arc, net.rest, likelihoods, bounds, wanted, occupancies,
+        np.empty(0) if counts is None else counts, counts is not None, totals,
+    )  # fmt: skip
+    return totals
+
+
+@njit(cache=True)
+def _scaled_each(
+    arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, likelihoods, bounds,
+    wanted, occupancies, counts, counted, totals,
+):  # fmt: skip
+    for i in range(len(totals)):
+        if wanted[i]:
+            totals[i] = _scaled(
+                arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest,
+                likelihoods[bounds[i] : bounds[i + 1]], occupancies[bounds[i] : bounds[i + 1]], counts, counted,
+            )  # fmt: skip
 
 
 @njit(cache=True)
