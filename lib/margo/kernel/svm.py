@@ -28,17 +28,14 @@ class Machine:
 
 
 @njit(cache=True)
-def _smo(z, y, cost, alpha, tolerance, max_steps):
+def _smo(kernel, y, cost, alpha, tolerance, max_steps):
     """Sequential minimal optimisation, second-order choice of pairs; ``alpha`` [N] is changed in place.
 
-    Keeps ``f = z @ w`` so that the dual gradient of alpha_i is ``1 - y_i f_i``.
+    Keeps ``f = kernel @ (alpha y)``, so that the dual gradient of alpha_i is ``1 - y_i f_i``: a step costs O(N).
+    Returns (bias, objective, violation).
     """
-    n, dims = z.shape
-    w = z.T @ (alpha * y)
-    f = z @ w
-    norms = np.empty(n)
-    for i in range(n):
-        norms[i] = (z[i] * z[i]).sum()
+    n = len(y)
+    f = kernel @ (alpha * y)
     violation = np.inf
     for _ in range(max_steps):
         up, best = -1, -np.inf
@@ -52,27 +49,24 @@ def _smo(z, y, cost, alpha, tolerance, max_steps):
         violation = best - worst
         if violation < tolerance:
             break
-        column = z @ z[up]
         gain_best = -1.0
         for i in range(n):
             if (y[i] > 0 and alpha[i] > 0) or (y[i] < 0 and alpha[i] < cost):
                 slope = best - (y[i] - f[i])
                 if slope > 0:
-                    curve = max(norms[up] + norms[i] - 2.0 * column[i], 1e-12)
+                    curve = max(kernel[up, up] + kernel[i, i] - 2.0 * kernel[up, i], 1e-12)
                     gain = slope * slope / curve
                     if gain > gain_best:
                         down, gain_best = i, gain
-        curve = max(norms[up] + norms[down] - 2.0 * column[down], 1e-12)
+        curve = max(kernel[up, up] + kernel[down, down] - 2.0 * kernel[up, down], 1e-12)
         step = (best - (y[down] - f[down])) / curve
         step = min(step, cost - alpha[up] if y[up] > 0 else alpha[up])
         step = min(step, alpha[down] if y[down] > 0 else cost - alpha[down])
         alpha[up] = min(max(alpha[up] + y[up] * step, 0.0), cost)
         alpha[down] = min(max(alpha[down] - y[down] * step, 0.0), cost)
-        direction = step * (z[up] - z[down])
-        w += direction
-        f += z @ direction
-    w = z.T @ (alpha * y)
-    f = z @ w
+        for i in range(n):
+            f[i] += step * (kernel[up, i] - kernel[down, i])
+    f = kernel @ (alpha * y)
     low, high, on_margin, count = -np.inf, np.inf, 0.0, 0
     for i in range(n):
         rise = y[i] - f[i]
@@ -84,7 +78,7 @@ def _smo(z, y, cost, alpha, tolerance, max_steps):
         if (y[i] > 0 and alpha[i] > 0) or (y[i] < 0 and alpha[i] < cost):
             high = min(high, rise)
     bias = on_margin / count if count else 0.5 * (low + high)
-    return w, bias, alpha.sum() - 0.5 * (w * w).sum(), violation
+    return bias, alpha.sum() - 0.5 * (alpha * y * f).sum(), violation
 
 
 @njit(cache=True)
@@ -246,9 +240,7 @@ def solve_binary(z, y, cost=1.0, start=None, tolerance=None, max_steps=1_000_000
             return Machine((alpha * y)[:, None], w[:, None], np.array([bias]), float(value), float(violation))
         start = None  # rounding stopped the interior point short
     alpha = np.zeros(len(z)) if start is None else np.clip(start[:, 0] * y, 0.0, cost)
-    # more features than samples: a rotation into the samples' own span changes no inner product
-    small = np.linalg.qr(z.T, mode="r").T if z.shape[1] > len(z) else z
-    _, bias, objective, violation = _smo(np.ascontiguousarray(small), y, cost, alpha, tolerance or 1e-5, max_steps)
+    bias, objective, violation = _smo(z @ z.T, y, cost, alpha, tolerance or 1e-5, max_steps)
     w = z.T @ (alpha * y)
     return Machine((alpha * y)[:, None], w[:, None], np.array([bias]), float(objective), float(violation))
 
