@@ -6,7 +6,6 @@ works on R x R matrices per sample and never forms a D x D one ([R18] 3.3).
 """
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 # Samples by components handled at once where every sample needs its own R x R matrix: bounds the memory.
@@ -45,9 +44,15 @@ def log_full(x, means, covariances) -> np.ndarray:
         part, d = x[np.ix_(rows, seen)], int(seen.sum())
         factors = np.linalg.cholesky(covariances[:, seen][:, :, seen])
         half_log_det = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-        for k, factor in enumerate(factors):
-            z = solve_triangular(factor, (part - means[k, seen]).T, lower=True, check_finite=False) if d else part.T
-            log_p[rows, k] = -0.5 * ((z**2).sum(axis=0) + d * LOG_2PI) - half_log_det[k]
+        if len(rows) > d:  # enough samples to pay for the inverses: one product a Gaussian
+            quadratic = np.empty((len(rows), len(means)))
+            for k, inverse in enumerate(np.linalg.inv(factors)):
+                z = (part - means[k, seen]) @ inverse.T
+                quadratic[:, k] = np.einsum("nd,nd->n", z, z)
+        else:
+            delta = (part[None] - means[:, None, seen]).transpose(0, 2, 1)
+            quadratic = (np.linalg.solve(factors, delta) ** 2).sum(axis=1).T
+        log_p[rows] = -0.5 * (quadratic + d * LOG_2PI) - half_log_det
     return log_p
 
 

@@ -98,10 +98,9 @@ def kmeans(points, clusters: int, rng, steps: int) -> np.ndarray:
         centres = np.concatenate([centres, points[[rng.choice(len(points), p=distances / distances.sum())]]])
     for _ in range(steps):
         distances, nearest = nearest_distances(points, centres)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, nearest, points)
-        counts = np.bincount(nearest, minlength=clusters)
-        moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], points[np.argmax(distances)])
+        members = (nearest == np.arange(clusters)[:, None]).astype(float)
+        sums, counts = members @ points, members.sum(axis=1)
+        moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1.0)[:, None], points[np.argmax(distances)])
         if np.array_equal(moved, centres):
             break
         centres = moved
@@ -147,8 +146,14 @@ def expected(model: Classifier, x, posteriors):
         first = posteriors.T @ filled + unseen * model.means
         return occupancy, first, posteriors.T @ filled**2 + unseen * (model.means**2 + model.diagonal)
     if seen.all():
-        own = (x[w > 0] * np.sqrt(w[w > 0])[:, None] for w in posteriors.T)  # most samples are of other classes
-        return occupancy, posteriors.T @ x, np.stack([part.T @ part for part in own])
+        first, second = np.empty_like(model.means), np.empty((*model.means.shape, x.shape[1]))
+        for a, b in zip(model.offsets[:-1], model.offsets[1:]):  # most samples are of other classes
+            rows = np.flatnonzero(posteriors[:, a:b].any(axis=1))
+            own, weights = x[rows], posteriors[rows, a:b].T
+            first[a:b] = weights @ own
+            for k in range(a, b):
+                second[k] = (own * weights[k - a, :, None]).T @ own
+        return occupancy, first, second
     matrices = _covariances(model)
     first, second = np.zeros_like(model.means), np.zeros((*model.means.shape, x.shape[1]))
     for rows, known in patterns(x):
