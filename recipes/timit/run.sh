@@ -62,5 +62,5 @@ if stage 7; then
 fi
 
 if stage 8; then
-    run report --exp "$exp" --recipe "$recipe"
+    report_results
 fi

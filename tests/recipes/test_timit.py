@@ -59,6 +59,9 @@ def test_real_sample(root, corpora, tmp_path):
     run_recipe(root, "--corpus", sample, "--partial", "true", "--exp", tmp_path, "--mix", "4", "--criteria", "ml")
     found, results = rows(tmp_path)
     assert not results["synthetic"]
+    progress = [json.loads(line) for line in (tmp_path / "ml_4/progress.jsonl").read_text().splitlines()]
+    scales = [line["scale"] for line in progress if "scale" in line]
+    assert len(scales) == 12 and scales == sorted(scales) and scales[0] == 0.01 and "scale" not in progress[12]
     assert found["ml", 4, "test"]["percent"] < 60
     boundaries = json.loads((tmp_path / "boundaries/ml_4/boundaries.json").read_text())
     assert boundaries["percent_within_ms"]["20"] >= 70
