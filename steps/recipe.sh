@@ -148,13 +148,15 @@ train_system() {  # train_system <system> [option ...]: <system>_<m> for every m
         case $system in
             ml) work train_ml --init "$init" --mixtures "$m" "${common[@]}"; init=$exp/ml_$m ;;
             mce|mmi|mm) work "train_$system" --init "$exp/ml_$m" "${common[@]}" ;;
-            lme-sdp) work train_lme --init "$exp/ml_$m" "${common[@]}" ;;
-            lme-gd) work train_lme --method gd --init "$exp/ml_$m" "${common[@]}" ;;
-            lme-sdp-hard) work train_lme --hard true --init "$exp/mce_$m" "${common[@]}" ;;
+            lme-sdp) work train_lme --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
+            lme-gd) work train_lme --method gd --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
+            lme-sdp-hard) work train_lme --hard true --tokens 300 --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
             *) echo "$recipe: no system called $system" >&2; return 1 ;;
         esac
     done
 }
+
+lme_seed() { if wanted mce; then echo mce; else echo ml; fi; }  # LME starts from MCE where there is one, as in [LJ07]
 
 align_and_list() {  # ml_<m> on train -> ali/ml_<m>, nbest/ml_<m>
     local m

@@ -22,7 +22,7 @@ from margo.runtime.passes import count_errors
 
 QUANTILES = (5, 25, 50, 75, 95)  # per cent, of the margins shown by epoch
 TRIES = 5  # balls, each half the last, before an epoch gives up
-START_RADIUS = 0.04  # r^2 / K that auto begins with
+START_RADIUS = 0.05  # r^2 / K that auto begins with
 
 
 def measure_chunk(hmms: HmmSet, competitors: int, per_frame: bool, chunk) -> Pairs:
@@ -77,7 +77,8 @@ class LmeTraining:
         pairs = self.measure(hmms)
         clock.lap("decode")
         number = None if options.tokens == "all" else int(options.tokens)
-        chosen = choose_tokens(pairs.token_margins, number, options.threshold or None, options.hard)
+        recognised = options.hard and not options.misrecognised
+        chosen = choose_tokens(pairs.token_margins, number, options.threshold or None, recognised)
         support = pairs.select(chosen)
         before = value_of(support.margins, nu)
         clock.lap("build")

@@ -15,11 +15,12 @@ class LmeOptions:
     tokens: str = knob("all", "support tokens: all, or this many with the smallest margins")
     threshold: float = knob(0.0, "take only tokens whose margin is at most this (gamma); 0 for no bound")
     hard: bool = knob(False, "maximise the smallest margin of tokens that are recognised, as the paper does")
-    nu: float = knob(0.4, "share of the pairs that decide the soft margin: C = 1 / (nu pairs)")
+    misrecognised: bool = knob(False, "with --hard, count misrecognised tokens too")
+    nu: float = knob(0.3, "share of the pairs that decide the soft margin: C = 1 / (nu pairs)")
     radius: str = knob("auto", "r^2 / K of the ball around the means an epoch; auto adapts it")
     competitors: int = knob(3, "competing strings a token")
     per_frame: bool = knob(False, "divide margins by the number of frames")
-    epochs: int = knob(10, "most epochs")
+    epochs: int = knob(5, "most epochs")
     tolerance: float = knob(1e-3, "relative gap to which an epoch's program is solved")
 
     def __post_init__(self):

@@ -106,23 +106,23 @@ def best_of_slots(hmms: HmmSet, x: np.ndarray, places: Slots) -> tuple[np.ndarra
     return gaussians, logs
 
 
-def choose_tokens(margins: np.ndarray, number: int | None, threshold: float | None, hard: bool) -> np.ndarray:
+def choose_tokens(margins: np.ndarray, number: int | None, threshold: float | None, recognised: bool) -> np.ndarray:
     """Support tokens, bool [N], from each token's margin.
 
-    ``number``: that many with the smallest margins (None: all); ``threshold``: only margins up to it. With ``hard``,
-    tokens that are misrecognised (negative margins) are left out, as [LJ07] (4) does.
+    ``number``: that many with the smallest margins (None: all); ``threshold``: only margins up to it. With
+    ``recognised``, tokens that are misrecognised (negative margins) are left out, as [LJ07] (4) does.
     """
     allowed = np.isfinite(margins)
-    if hard:
+    if recognised:
         allowed &= margins >= 0
     if threshold is not None:
         allowed &= margins <= threshold
     if not allowed.any():
-        what = "a margin of 0 or more" if hard else "a margin"
+        what = "a margin of 0 or more" if recognised else "a margin"
         bound = f" up to {threshold:g}" if threshold is not None else ""
         raise MargoError(
             f"no training token has {what}{bound}: start from a better model (--init), raise --threshold"
-            + (", or leave out --hard" if hard else "")
+            + (", give --misrecognised, or leave out --hard" if recognised else "")
         )
     if number is not None and number < allowed.sum():
         order = np.argsort(np.where(allowed, margins, np.inf), kind="stable")
