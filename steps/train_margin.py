@@ -17,6 +17,7 @@ class Options(MarginOptions, Seeded):
     init: Path = option(help="folder of train_gmm to start from")
     out: Path = option(help="folder to write")
     method: str = option("smo", choices=("smo", "grad"), help="sequential minimal optimisation or the baseline")
+    faithful: bool = option(False, help="the paper's alternation instead of the joint problem (smo)")
     with_dev: bool = option(False, help="train on dev.npz too, once it has chosen what it had to")
 
 
@@ -26,8 +27,9 @@ def run(options: Options, step):
 
     table = classifying.labelled(classifying.training_set(options.data, options.with_dev, step))
     model, meta = classifying.read_model(options.init, step, table.names)
-    best, reports = classifying.fit_margin(model, table, options, options.method, options.seed)
-    write_classifier(step.output("model.npz"), best, table.names, options.method, mixtures=meta["mixtures"])
+    method = "faithful" if options.faithful else options.method
+    best, reports = classifying.fit_margin(model, table, options, method, options.seed)
+    write_classifier(step.output("model.npz"), best, table.names, method, mixtures=meta["mixtures"])
     epochs.write_progress(step, reports)
     step.say(f"{len(reports)} epochs, " + ", ".join(f"{key} {value:.5g}" for key, value in reports[-1].items())
              + f", {classifying.error_percent(best, table):.2f} % of the training samples wrong")  # fmt: skip

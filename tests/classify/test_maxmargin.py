@@ -6,7 +6,7 @@ import cvxpy
 import numpy as np
 import pytest
 
-from margo.classify import em, maxmargin, smo
+from margo.classify import alternate, em, maxmargin, smo
 from margo.classify.gmm import log_joint
 from margo.classify.options import EmOptions, MarginOptions
 from margo.errors import MargoError
@@ -109,6 +109,20 @@ def test_without_the_psd_step_matrices_are_indefinite():
     state, _ = smo.fit(problem, MarginOptions(epochs=50), np.random.default_rng(0))
     psi = maxmargin.unpack_matrices((state.phi - state.gamma)[:, :3], 2)
     assert np.linalg.eigvalsh(psi).min() < -1e-3
+
+
+def test_the_papers_alternation_stops_short_and_is_not_semidefinite():
+    """Both faults of [DA08] 3.2 that the joint problem mends: no ridge on the rest, so the joint optimum is a bound."""
+    problem, *_ = case(0, N=40, D=3, cost=2.0, s=20.0)  # large s: hardly any ridge on the linear part
+    packed, reports = alternate.fit(problem, MarginOptions(epochs=100, cost=2.0), np.random.default_rng(0))
+    assert reports[-1]["objective"] >= reports[0]["objective"]
+    assert reports[-1]["smallest_eigenvalue"] < -1e-4
+    half = 6
+    outer = np.stack([np.outer(x, x) for x in problem.x])
+    products = np.einsum("nij,kij->nk", outer, maxmargin.unpack_matrices(packed[:, :half], 3))
+    assert products.min() > -0.05  # the sample constraints (11) hold all the same
+    joint, _ = smo.fit(problem, MarginOptions(epochs=3000, gap=1e-3, cost=2.0, scale=20.0), np.random.default_rng(0))
+    assert -reports[-1]["objective"] > 0.9 * joint.dual
 
 
 def test_gradient_by_central_differences_and_descent():

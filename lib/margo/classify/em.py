@@ -200,7 +200,10 @@ def maximise(model: Classifier, stats, options: EmOptions, ridge: float) -> Clas
     if model.kind == "dplr":
         return _factor_analysis(model, scatter, idle, options.tied)
     scatter = np.where(idle[:, None, None] & ~np.bool_(options.tied), model.factor, scatter)
-    _require_positive(model, np.linalg.eigvalsh(scatter))
+    try:
+        np.linalg.cholesky(scatter)
+    except np.linalg.LinAlgError:
+        _require_positive(model, np.linalg.eigvalsh(scatter))
     return replace(model, factor=scatter)
 
 

@@ -124,6 +124,10 @@ def fit_margin(model, table: Table, options, method: str, seed: int):
     problem = maxmargin.pose(model, table.x, table.y, options.cost, options.scale)
     if method == "grad":
         packed, reports = maxmargin.descend(problem, maxmargin.from_classifier(problem, model), options.epochs)
+    elif method == "faithful":
+        from margo.classify import alternate
+
+        packed, reports = alternate.fit(problem, options, np.random.default_rng(seed))
     else:
         state, reports = smo.fit(problem, options, np.random.default_rng(seed))
         packed = state.phi
