@@ -91,7 +91,7 @@ class MmiOptions:
     tau: float = knob(0.0, "I-smoothing: frames of each Gaussian's own data added to its numerator")
     boost: float = knob(0.0, "boosted MMI: how much less a right word counts in the denominator")
     parameters: tuple[str, ...] = knob(("means", "variances"), "kinds of parameters to train", PARAMETERS)
-    iterations: int = knob(8, "iterations")
+    iterations: int = knob(6, "iterations")
     check: int = knob(2, "iterations between trials on the development data")
     double: bool = knob(False, "matrix products in float64 instead of float32")
 
@@ -106,14 +106,14 @@ class MmiOptions:
 class MmOptions:
     """Maximum margin by extended Baum-Welch."""
 
-    competitors: int = knob(5, "strings (or other words) that each utterance is set against")
+    competitors: int = knob(3, "strings (or other words) that each utterance is set against")
     slope: float = knob(1.0, "lambda of the margin, over the standard deviation of its logarithm on train")
-    eta: float = knob(10.0, "how nearly the best competitor stands for all of them")
-    growth: float = knob(2.0, "E: the smoothing constant D is this times what counts for and against a Gaussian")
+    eta: float = knob(20.0, "how nearly the best competitor stands for all of them")
+    growth: float = knob(6.0, "E: the smoothing constant D is this times what counts for and against a Gaussian")
     parameters: tuple[str, ...] = knob(("means",), "kinds of parameters to train", PARAMETERS)
-    iterations: int = knob(20, "iterations")
-    refresh: int = knob(5, "iterations between searches for competitors and their paths")
-    check: int = knob(5, "iterations between trials on the development data")
+    iterations: int = knob(18, "iterations")
+    refresh: int = knob(6, "iterations between searches for competitors and their paths")
+    check: int = knob(6, "iterations between trials on the development data")
 
     def __post_init__(self):
         _require(self, {
