@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from contests import spoken, task
+from margo.estimate import mmi
 from margo.estimate.options import PARAMETERS, MceOptions, MmiOptions, MmOptions
 from margo.formats import datadir, features
 from margo.formats.models import read_model, write_model
@@ -135,3 +136,14 @@ def test_without_dev_the_objective_picks(folders, tmp_path, name):
     best = min(values, key=values.get) if name == "mce" else max(values, key=values.get)
     assert read_model(tmp_path / name / "model.npz").meta["iteration"] == best
     assert not any("dev_errors" in report for report in reports)
+
+
+def test_mmi_steps_more_carefully_once_the_objective_has_fallen():
+    hmms, data = task(3, "loop", utterances=10)
+    criterion = discriminative.Mmi(MmiOptions(), None, None)
+    stats = mmi.accumulate(hmms, data)
+    objective = stats.net.log_likelihood
+    _, rose, free = criterion.update(hmms, stats, discriminative.Memory(objective=objective - 1))
+    _, fell, careful = criterion.update(hmms, stats, discriminative.Memory(objective=objective + 1))
+    assert (rose.caution, fell.caution) == (1.0, 2.0) and rose.objective == fell.objective == objective
+    assert careful["moved"] < free["moved"]

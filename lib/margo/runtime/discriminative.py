@@ -48,16 +48,19 @@ class Memory:
     """What a criterion carries from one iteration to the next beside the model.
 
     found_with: the model that the current paths were found with; spread: of the misclassification measure or log margin
-    at the start; optimisers: MCE's, by kind of parameter.
+    at the start; optimisers: MCE's, by kind of parameter; objective: MMI's before the last step, and caution: how much
+    larger than asked for its smoothing constant has become, since the objective fell.
     """
 
     found_with: HmmSet | None = None
     spread: float = 0.0
     optimisers: dict[str, Rprop] | None = None
+    objective: float = -np.inf
+    caution: float = 1.0
 
 
 class Mmi:
-    """Maximum mutual information: no memory, every pass is fresh."""
+    """Maximum mutual information: every pass is fresh. A step that lowered the objective was too long: D doubles."""
 
     better = 1  # the objective is to rise
 
@@ -72,8 +75,10 @@ class Mmi:
         return stats, memory, stats.net.dropped
 
     def update(self, hmms: HmmSet, stats, memory: Memory):
-        hmms, report = mmi.update(hmms, stats, self.options)
-        return hmms, memory, report
+        objective = stats.net.log_likelihood
+        caution = memory.caution * (2 if objective < memory.objective else 1)
+        hmms, report = mmi.update(hmms, stats, replace(self.options, growth=caution * self.options.growth))
+        return hmms, replace(memory, objective=objective, caution=caution), report
 
 
 class Contest:
@@ -176,8 +181,8 @@ class Training:
     def save(self, state: State):
         models = {"now": state.hmms, "best": state.best, "found_with": state.memory.found_with}
         metas, arrays = pack_many({name: hmms for name, hmms in models.items() if hmms is not None})
-        meta = {"cost": state.cost, "chosen": state.chosen, "spread": state.memory.spread, "models": metas}
-        meta["optimisers"] = {}
+        kept = {name: getattr(state.memory, name) for name in ("spread", "objective", "caution")}
+        meta = {"cost": state.cost, "chosen": state.chosen, "memory": kept, "models": metas, "optimisers": {}}
         for kind, optimiser in (state.memory.optimisers or {}).items():
             meta["optimisers"][kind] = [optimiser.first, optimiser.most]
             arrays |= {f"steps.{kind}": optimiser.steps, f"signs.{kind}": optimiser.signs}
@@ -189,7 +194,7 @@ class Training:
             kind: Rprop(arrays[f"steps.{kind}"], arrays[f"signs.{kind}"], first, most)
             for kind, (first, most) in meta["optimisers"].items()
         }
-        memory = Memory(models.get("found_with"), meta["spread"], optimisers or None)
+        memory = Memory(found_with=models.get("found_with"), optimisers=optimisers or None, **meta["memory"])
         return State(models["now"], models["best"], meta["cost"], meta["chosen"], memory)
 
 
