@@ -23,7 +23,6 @@ def run(options: Options, step):
 
     import numpy as np
 
-    from margo.kernel.hmm_scorespace import score, word_model
     from margo.kernel.multiclass import vote
     from margo.runtime import passes, record, speech, word_kernels
     from margo.runtime.parallel import map_chunks
@@ -36,12 +35,12 @@ def run(options: Options, step):
         meta, pairs = word_kernels.read_pairs(folder, len(hmms.words))
         mixtures = int(hmms.pool.sizes.max())
         name = options.system or f"svm-{meta['space']}"
-        frames, names, _ = word_kernels.read_frames(data, hmms, step)
-        models = [word_model(hmms, word) for word in hmms.words]
-        log_lik, _ = score(models, frames, "ll", per_frame=False)
+        word_kernels.check_isolated(data)
         with step.place() as where:
-            deciding = map_chunks(partial(word_kernels.decide_chunk, hmms, meta, frames), pairs, where)
-            decisions = [np.stack(columns, axis=1) for columns in zip(*deciding)]
+            found = list(map_chunks(partial(word_kernels.decide_chunk, hmms, meta, pairs), data.chunks, where))
+        speech.check_dropped([fault for _, dropped, _ in found for fault in dropped], data, step)
+        names = [name for some, _, _ in found for name in some]
+        *decisions, log_lik = (np.concatenate(parts) for parts in zip(*(made for *_, made in found if made)))
         for stage, made in zip((f"{name}-init", name), decisions):
             heard = {utt: (hmms.words[word],) for utt, word in zip(names, vote(made, log_lik))}
             target = f"{stage}_{mixtures}/{place.name}"

@@ -32,7 +32,7 @@ def run(options: Options, step):
     step.input(options.init, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     hmms = passes.model_for(options.init, data)
-    frames, _, labels = word_kernels.read_frames(data, hmms, step)
+    frames, labels = word_kernels.read_frames(data, hmms, step)
     count = len(hmms.words) * (len(hmms.words) - 1) // 2
     with step.place() as where:
         chunks = word_kernels.pair_chunks(frames, labels, len(hmms.words))

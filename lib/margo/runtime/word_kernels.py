@@ -7,7 +7,7 @@ import numpy as np
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz
 from margo.kernel.hmm_pairs import WordPair, train_word_pair
-from margo.kernel.hmm_scorespace import Frames, silence_states, word_model
+from margo.kernel.hmm_scorespace import Frames, score, silence_states, word_model
 from margo.kernel.multiclass import pairs
 from margo.model.hmm import HmmSet
 from margo.model.likelihood import log_likelihoods, scorer
@@ -17,29 +17,44 @@ FORMAT = "margo-word-kernel-1"
 PARTS = ("theta", "keep", "weights", "bias")
 
 
-def read_frames(data: speech.Speech, hmms: HmmSet, step) -> tuple[Frames, list[str], np.ndarray]:
-    """``(frames, names, word numbers)`` of a corpus of single words; those that cannot be scored are dropped."""
-    if not data.isolated:
-        raise MargoError(f"{data.folder}: transcripts of more than one word; pairwise kernels classify single words")
+def chunk_frames(hmms: HmmSet, chunk) -> tuple[Frames | None, list[str], list[int], list[tuple[str, str]]]:
+    """``(frames, names, word numbers, dropped)`` of a chunk of single words; None where nothing can be scored."""
     shortest = max(hmms.units[hmms.unit_index[name]].n_states for name in {u for w in hmms.lexicon.values() for u in w})
     compiled = scorer(hmms.pool, silence_states(hmms), dtype=np.float64)
-    matrices, fixed, names, labels, dropped = [], [], [], [], []
-    for chunk in data.chunks:
-        for name, x, words in speech.load(chunk, hmms):
-            hmms.check_words(words)
-            if len(x) < shortest:
-                dropped.append((name, f"{len(x)} frames, a word has {shortest} states"))
-                continue
-            if np.isnan(x).any():
-                dropped.append((name, "missing values"))
-                continue
+    matrices, names, labels, dropped = [], [], [], []
+    for name, x, words in speech.load(chunk, hmms):
+        hmms.check_words(words)
+        if len(x) < shortest:
+            dropped.append((name, f"{len(x)} frames, a word has {shortest} states"))
+        elif np.isnan(x).any():
+            dropped.append((name, "missing values"))
+        else:
             matrices.append(np.asarray(x, np.float64))
-            fixed.append(log_likelihoods(compiled, matrices[-1]))
             names.append(name)
             labels.append(hmms.word_index[words[0]])
-    speech.check_dropped(dropped, data, step)
+    if not matrices:
+        return None, names, labels, dropped
     bounds = np.concatenate([[0], np.cumsum([len(x) for x in matrices])]).astype(np.int64)
-    return Frames(np.concatenate(matrices), bounds, np.concatenate(fixed)), names, np.array(labels)
+    x = np.concatenate(matrices)
+    return Frames(x, bounds, log_likelihoods(compiled, x)), names, labels, dropped
+
+
+def check_isolated(data: speech.Speech) -> None:
+    if not data.isolated:
+        raise MargoError(f"{data.folder}: transcripts of more than one word; pairwise kernels classify single words")
+
+
+def read_frames(data: speech.Speech, hmms: HmmSet, step) -> tuple[Frames, np.ndarray]:
+    """``(frames, word numbers)`` of a corpus of single words; those that cannot be scored are dropped."""
+    check_isolated(data)
+    parts = [chunk_frames(hmms, chunk) for chunk in data.chunks]
+    speech.check_dropped([fault for *_, dropped in parts for fault in dropped], data, step)
+    frames = [part for part, *_ in parts if part]
+    lengths = np.concatenate([np.diff(part.bounds) for part in frames])
+    bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    together = (np.concatenate([getattr(part, name) for part in frames]) for name in ("x", "fixed"))
+    labels = np.array([label for _, _, labels, _ in parts for label in labels])
+    return Frames(next(together), bounds, next(together)), labels
 
 
 def pair_chunks(frames: Frames, labels: np.ndarray, n_words: int):
@@ -62,11 +77,24 @@ def train_chunk(hmms: HmmSet, options, chunk) -> tuple[tuple, WordPair, WordPair
     return pair, initial, trained, lines
 
 
-def decide_chunk(hmms: HmmSet, meta: dict, frames: Frames, chunk) -> tuple[np.ndarray, np.ndarray]:
-    """Decisions [N] of one ``(pair, initial, trained)`` before and after training."""
-    pair, initial, trained = chunk
-    start = [word_model(hmms, hmms.words[word]) for word in pair]
-    return tuple(one.decide(start, frames, meta["space"], meta["per_frame"]) for one in (initial, trained))
+def decide_chunk(hmms: HmmSet, meta: dict, made, chunk) -> tuple[list, list, tuple | None]:
+    """``(names, dropped, (before [N, Q], after [N, Q], log-likelihoods [N, V]))`` of a chunk of utterances.
+
+    Before training every pair uses the same models: each word is scored once, and a pair's scores are put together.
+    """
+    frames, names, _, dropped = chunk_frames(hmms, chunk)
+    if frames is None:
+        return names, dropped, None
+    models = [word_model(hmms, word) for word in hmms.words]
+    alone = meta["space"].replace("llr", "ll")
+    scores = [score([model], frames, alone, per_frame=meta["per_frame"])[0] for model in models]
+    before, after = [], []
+    for (a, b), initial, trained in made:
+        phi = np.concatenate([scores[a][:, :1] - scores[b][:, :1], scores[a][:, 1:], scores[b][:, 1:]], axis=1)
+        before.append(phi[:, initial.keep] @ initial.weights + initial.bias)
+        after.append(trained.decide([models[a], models[b]], frames, meta["space"], meta["per_frame"]))
+    log_lik = np.stack([phi[:, 0] for phi in scores], axis=1)
+    return names, dropped, (np.stack(before, axis=1), np.stack(after, axis=1), log_lik)
 
 
 def write_pairs(path, meta: dict, made) -> None:
