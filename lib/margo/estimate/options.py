@@ -87,7 +87,7 @@ class MmiOptions:
     """Maximum mutual information by extended Baum-Welch."""
 
     acoustic_scale: float = knob(0.03, "kappa: log-likelihoods of frames are multiplied by this")
-    growth: float = knob(1.0, "E: the smoothing constant D is this times the denominator's occupancy")
+    growth: float = knob(2.0, "E: the smoothing constant D is this times the denominator's occupancy")
     tau: float = knob(0.0, "I-smoothing: frames of each Gaussian's own data added to its numerator")
     boost: float = knob(0.0, "boosted MMI: how much less a right word counts in the denominator")
     parameters: tuple[str, ...] = knob(("means", "variances"), "kinds of parameters to train", PARAMETERS)
