@@ -1,5 +1,8 @@
 """Search settings of a trainer on dev.npz with Optuna; the trials are in study.db and a stopped search goes on there.
 
+With --folds, and few samples in dev.npz, by cross-validation over train and dev; the start is then trained anew in
+every fold, with the options of --init.
+
 --space gives choices (cost=1,3,10), ranges (rate=1e-4:1e-2:log, margin=5:100) or whole numbers (rank=5..25). Choices
 alone are tried one and all; ranges are searched by Optuna's sampler. Writes best.toml, which any trainer takes as
 --conf, and trials.json.
@@ -18,6 +21,8 @@ class Options(Seeded):
     init: Path | None = option(None, help="folder of train_gmm to start from (all trainers but train_gmm)")
     space: tuple[str, ...] = option(help="name=values, once for every setting")
     fixed: tuple[str, ...] = option((), help="name=value for settings that are not searched")
+    folds: int = option(1, help="cross-validate over train and dev in so many folds, where dev is small")
+    small: int = option(5000, help="samples of dev below which it is small: too few to tell good settings apart")
     trials: int = option(30, help="trials in all, those of earlier runs included")
     out: Path = option(help="folder to write")
 

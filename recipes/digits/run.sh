@@ -42,8 +42,8 @@ fi
 
 if stage 11 mm-grad mm-smo; then
     for m in $mix; do
-        train tune --trainer train_margin --data "$exp/data/pca" --init "$exp/part/pca-ml_$m" --fixed gap=0.02 \
-            --space cost=1,3,10 scale=0.25,0.5 --out "$exp/tune/mm_$m"
+        train tune --trainer train_margin --data "$exp/data/pca" --init "$exp/part/pca-ml_$m" --folds 4 \
+            --fixed gap=0.03 --space cost=3,10 scale=0.25,0.5 --out "$exp/tune/mm_$m"
         for system in $(only mm-grad mm-smo); do
             train train_margin --method "${system#mm-}" --conf "$exp/tune/mm_$m/best.toml" --gap 0.008 --with-dev \
                 --data "$exp/data/pca" --init "$exp/pca-ml_$m" --out "$exp/${system}_$m"

@@ -9,7 +9,8 @@ from margo.classify import ebw, em, hybrid
 from margo.classify.options import EbwOptions, EmOptions, HybridOptions, MarginOptions
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_json, write_text
-from margo.runtime import classifying
+from margo.formats.tables import Table
+from margo.runtime import classifying, record
 
 OPTIONS = {
     "train_gmm": EmOptions, "train_ebw": EbwOptions, "train_hybrid": HybridOptions, "train_margin": MarginOptions,
@@ -52,7 +53,7 @@ def convert(text: str, kind):
     return kind(text)
 
 
-def fit(trainer: str, settings: dict, model, train, seed: int, dev):
+def fit(trainer: str, settings: dict, model, train, dev, seed: int):
     """The classifier that ``trainer`` makes of ``train`` with ``settings``."""
     options = OPTIONS[trainer](**settings)
     if trainer == "train_gmm":
@@ -64,10 +65,8 @@ def fit(trainer: str, settings: dict, model, train, seed: int, dev):
     return classifying.fit_margin(model, train, options, "smo", seed)[0]
 
 
-def search(options, step) -> None:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+def folds_of(options, step) -> list[tuple]:
+    """``(start model, train, dev)`` of every fold; one where the development set is used as it is."""
     train = classifying.labelled(classifying.read_set(options.data, "train", step))
     dev = classifying.labelled(classifying.read_set(options.data, "dev", step))
     model = None
@@ -75,6 +74,26 @@ def search(options, step) -> None:
         if options.init is None:
             raise MargoError(f"{options.trainer} starts from a model: give --init")
         model, _ = classifying.read_model(options.init, step, train.names)
+    if options.folds <= 1 or len(dev.y) >= options.small:
+        return [(model, train, dev)]
+    x, y = np.concatenate([train.x, dev.x]), np.concatenate([train.y, dev.y])
+    fold = np.random.default_rng(options.seed).permutation(len(y)) % options.folds
+    found = []
+    for n in range(options.folds):
+        inside, outside = (Table(x[rows], y[rows], train.names) for rows in (fold != n, fold == n))
+        if model is not None:
+            used = record.read(options.init)["options"]
+            settings = EmOptions(**{field.name: used[field.name] for field in dataclasses.fields(EmOptions)})
+            model, _ = em.fit(inside.x, inside.y, settings, np.random.default_rng(used["seed"]), len(train.names))
+        found.append((model, inside, outside))
+    return found
+
+
+def search(options, step) -> None:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    folds = folds_of(options, step)
     space = parse_space(options.space, options.trainer)
     fixed = {name: kind[1][0] for name, kind in parse_space(options.fixed, options.trainer).items()}
     grid = all(kind[0] == "choice" for kind in space.values())
@@ -82,7 +101,7 @@ def search(options, step) -> None:
         sampler = optuna.samplers.GridSampler({name: kind[1] for name, kind in space.items()}, seed=options.seed)
     else:
         sampler = optuna.samplers.TPESampler(seed=options.seed)
-    key = json.dumps([options.trainer, options.space, options.fixed, step.inputs, options.seed], sort_keys=True)
+    key = json.dumps([options.trainer, options.space, options.fixed, len(folds), step.inputs, options.seed])
     study = optuna.create_study(
         storage=f"sqlite:///{step.out / 'study.db'}", study_name=key, load_if_exists=True, sampler=sampler
     )
@@ -93,11 +112,11 @@ def search(options, step) -> None:
     def objective(trial):
         chosen = {name: suggest(trial, name, kind) for name, kind in space.items()}
         try:
-            fitted = fit(options.trainer, fixed | chosen, model, train, options.seed, dev)
+            fitted = [fit(options.trainer, fixed | chosen, *fold, options.seed) for fold in folds]
         except MargoError as error:
             step.say(f"trial {trial.number}: {error}")
             raise optuna.TrialPruned() from None
-        error = classifying.error_percent(fitted, dev)
+        error = float(np.mean([classifying.error_percent(model, dev) for model, (_, _, dev) in zip(fitted, folds)]))
         step.say(f"trial {trial.number}: {error:.3f} % of dev wrong with {chosen}")
         return error
 
