@@ -13,7 +13,7 @@ from margo.runtime.step import main, option
 @dataclass(frozen=True)
 class Options:
     model: Path = option(help="folder of train_kernel")
-    data: tuple[Path, ...] = option(help="the CSV files it was trained with, in the same order")
+    data: tuple[Path, ...] = option(help="the CSV files it was trained with, in the same order, or their folder")
     out: Path = option(help="folder to write")
     system: str = option("", help="name of the trained system (default: svm-SPACE); before training it ends in -init")
     ml: bool = option(False, help="score the mixtures by themselves as well, as gmm-ml")

@@ -13,11 +13,11 @@ from margo.runtime.step import Parallel, Seeded, main, option
 
 @dataclass(frozen=True)
 class Options(KernelOptions, Parallel, Seeded):
-    data: tuple[Path, ...] = option(help="CSV files with the columns split, class and features")
+    data: tuple[Path, ...] = option(help="CSV files with the columns split, class and features, or their folder")
     out: Path = option(help="folder to write")
     mixtures: int = option(1, help="Gaussians per class")
     tied: bool = option(False, help="one variance for all Gaussians of all classes")
-    starts: int = option(1, help="EM starts for each data file")
+    starts: int = option(1, help="EM starts for each data file; one Gaussian per class has one start")
 
     def __post_init__(self):
         super().__post_init__()
@@ -33,7 +33,8 @@ def run(options: Options, step):
     from margo.runtime.parallel import map_chunks
 
     files = kernels.read_runs(options.data, step)
-    drawn = [(file["train"], start) for start in range(options.starts) for file in files]
+    starts = options.starts if options.mixtures > 1 else 1
+    drawn = [(file["train"], start) for start in range(starts) for file in files]
     tasks = [(number, train, start) for number, (train, start) in enumerate(drawn)]
     arrays, lines = {}, []
     with step.place() as where:

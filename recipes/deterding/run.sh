@@ -19,7 +19,6 @@ starts=7
 options+=(mix criteria starts)
 parse_options "$@"
 vowels=$exp/data/vowels.csv
-starts_of() { [ "$1" = 1 ] && echo 1 || echo "$starts"; }  # one Gaussian has one start
 
 if stage 0; then
     run deterding_data --corpus "$corpus" --partial "$partial" --out "$exp/data"
@@ -28,7 +27,7 @@ fi
 if stage 10; then
     for system in $criteria; do
         for m in $mix; do
-            work train_kernel --data "$vowels" --space "${system#svm-}" --mixtures "$m" --starts "$(starts_of "$m")" \
+            work train_kernel --data "$vowels" --space "${system#svm-}" --mixtures "$m" --starts "$starts" \
                 --seed "$seed" --out "$exp/kernel/${system}_$m"
         done
     done

@@ -16,16 +16,15 @@ criteria="svm-llr svm-llr-mean svm-llr-mean-var"
 runs=5
 options+=(mix criteria runs)
 parse_options "$@"
-drawings=(); for (( r = 0; r < runs; r++ )); do drawings+=("$exp/data/run$r.csv"); done
 
 train() {  # train <system> <mixtures> [option ...]
     local name=$1 m=$2; shift 2
-    work train_kernel --data "${drawings[@]}" --mixtures "$m" --seed "$seed" "$@" --out "$exp/kernel/${name}_$m"
+    work train_kernel --data "$exp/data" --mixtures "$m" --seed "$seed" "$@" --out "$exp/kernel/${name}_$m"
 }
 
 score() {  # score <system> <mixtures> [option ...]
     local name=$1 m=$2; shift 2
-    run test_kernel --model "$exp/kernel/${name}_$m" --data "${drawings[@]}" --system "$name" "$@" \
+    run test_kernel --model "$exp/kernel/${name}_$m" --data "$exp/data" --system "$name" "$@" \
         --out "$exp/score/${name}_$m"
 }
 
@@ -37,7 +36,7 @@ if stage 10; then  # Tables 2 and 3, Figures 6 and 7
     for m in $mix; do
         for system in $criteria; do
             train "$system" "$m" --space "${system#svm-}"
-            run plot_kernel --model "$exp/kernel/${system}_$m" --data "${drawings[0]}" --out "$exp/plots/${system}_$m"
+            run plot_kernel --model "$exp/kernel/${system}_$m" --data "$exp/data/run0.csv" --out "$exp/plots/${system}_$m"
         done
     done
 fi
@@ -63,7 +62,7 @@ if stage 12; then  # Table 3's block-diagonal metric, Table 4's costs
 fi
 
 if stage 13; then
-    run test_references --data "${drawings[@]}" --systems bayes svm-linear --out "$exp/score/references"
+    run test_references --data "$exp/data" --systems bayes svm-linear --out "$exp/score/references"
 fi
 
 if stage 14; then

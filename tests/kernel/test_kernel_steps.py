@@ -76,16 +76,70 @@ def test_selection_and_references(folder, root):
 
 def test_artificial_data_and_plots(root, tmp_path):
     call(root, tmp_path, "gaussians_data", "--out", "data", "--runs", 2, "--train", 100, "--test", 50)
-    files = ["data/run0.csv", "data/run1.csv"]
-    assert len(read_samples(tmp_path / files[1])["test"].x) == 50
-    call(root, tmp_path, "train_kernel", "--data", *files, "--out", "model", "--iterations", 5)
-    call(root, tmp_path, "plot_kernel", "--model", "model", "--data", files[0], "--out", "plots", "--resolution", 10)
+    assert len(read_samples(tmp_path / "data" / "run1.csv")["test"].x) == 50
+    call(root, tmp_path, "train_kernel", "--data", "data", "--out", "model", "--iterations", 5, "--starts", 3)
+    assert len({json.loads(line)["run"] for line in (tmp_path / "model" / "pairs.jsonl").read_text().splitlines()}) == 2
+    call(root, tmp_path, "plot_kernel", "--model", "model", "--data", "data/run0.csv", "--out", "plots",
+         "--resolution", 10)  # fmt: skip
     before, after = json.loads((tmp_path / "plots" / "plots.json").read_text())
     assert "before" in before["title"] and "after" in after["title"]
     assert np.shape(after["region"]["values"]) == (10, 10) and before["region"] != after["region"]
-    call(root, tmp_path, "test_references", "--data", *files, "--out", "references", "--systems", "bayes")
+    call(root, tmp_path, "test_references", "--data", "data", "--out", "references", "--systems", "bayes")
     row = json.loads((tmp_path / "references" / "bayes_1" / "test" / "score.json").read_text())
     assert row["percent"] < 25
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory):
+    """Feature folders of two words that differ in a slope that an untrained model, the same for both, cannot see."""
+    from margo.formats import features
+    from margo.formats.models import write_model
+    from margo.model.hmm import flat_start, whole_words
+    from margo.runtime import record
+
+    folder, rng = tmp_path_factory.mktemp("letters"), np.random.default_rng(5)
+    for split in ("train", "test"):
+        place = folder / split
+        place.mkdir()
+        rows = []
+        for n in range(40):
+            word, frames = "AB"[n % 2], int(rng.integers(8, 14))
+            slope = np.linspace(-1, 1, frames)[:, None] * [1.0 if word == "A" else -1.0, 0.0]
+            rows.append((f"s{n // 10}-{n:02d}", word, (rng.normal(size=(frames, 2)) + slope).astype(np.float32)))
+        (place / "text").write_text("".join(f"{name} {word}\n" for name, word, _ in rows))
+        (place / "utt2spk").write_text("".join(f"{name} {name[:2]}\n" for name, _, _ in rows))
+        features.write_ark(place / "feats.ark", place / "feats.scp", [(name, x) for name, _, x in rows])
+        record.write(place, "make_mfcc", [], None, {}, ["feats.ark"], 0.0, {})
+    meta = {"features": features.read_options(folder / "train")}
+    (folder / "ml").mkdir()
+    write_model(folder / "ml" / "model.npz", flat_start(whole_words("AB"), 3, np.zeros(2), np.ones(2), meta=meta))
+    record.write(folder / "ml", "train_ml", [], None, {}, ["model.npz"], 0.0, {})
+    return folder
+
+
+def test_word_kernels_see_what_the_models_do_not(root, letters):
+    call(root, letters, "train_word_kernel", "--init", "ml", "--data", "train", "--space", "llr-mean", "--iterations",
+         10, "--step", 0.1, "--out", "kernel")  # fmt: skip
+    lines = [json.loads(line) for line in (letters / "kernel" / "pairs.jsonl").read_text().splitlines()]
+    assert all(line["change"] <= 0 for line in lines) and lines[-1]["objective"] < lines[0]["objective"]
+    call(root, letters, "test_word_kernel", "--model", "kernel", "--data", "train", "test", "--out", "scored")
+    for system in ("svm-llr-mean-init", "svm-llr-mean"):
+        row = json.loads((letters / "scored" / f"{system}_1" / "test" / "score.json").read_text())
+        assert (row["metric"], row["total"], row["system"]) == ("wer", 40, system)
+        assert row["errors"] <= 8  # the models alone, alike for both words, would make 20
+    assert "more than one word" in call(root, letters, "train_word_kernel", "--init", "ml", "--data", spoiled(letters),
+                                        "--out", "x", expect=1)  # fmt: skip
+
+
+def spoiled(letters):
+    """The training folder with one transcript of two words."""
+    import shutil
+
+    place = letters / "spoiled"
+    shutil.copytree(letters / "train", place)
+    text = (place / "text").read_text()
+    (place / "text").write_text(text.replace(" A\n", " A B\n", 1))
+    return place
 
 
 def test_wrong_inputs_are_named(folder, root, tmp_path):

@@ -14,8 +14,14 @@ FORMAT = "margo-kernel-1"
 
 
 def read_runs(paths, step) -> list[dict[str, Samples]]:
-    """The data files, one or more drawings of the same task; all must have as many classes and features."""
-    files = [read_samples(step.input_file(path)) for path in paths]
+    """The data files, one or more drawings of the same task; all must have as many classes and features.
+
+    A folder stands for the CSV files in it, by name.
+    """
+    listed = [file for path in paths for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
+    if not listed:
+        raise MargoError(f"{' '.join(map(str, paths))}: no CSV files there: run the data stage first (--stage 0)")
+    files = [read_samples(step.input_file(path)) for path in listed]
     shapes = {(file["train"].x.shape[1], int(file["train"].y.max()) + 1) for file in files}
     if len(shapes) > 1:
         raise MargoError(f"data files differ in (features, classes): {', '.join(map(str, sorted(shapes)))}")

@@ -20,7 +20,6 @@ PARTS = ("theta", "keep", "weights", "bias")
 def chunk_frames(hmms: HmmSet, chunk) -> tuple[Frames | None, list[str], list[int], list[tuple[str, str]]]:
     """``(frames, names, word numbers, dropped)`` of a chunk of single words; None where nothing can be scored."""
     shortest = max(hmms.units[hmms.unit_index[name]].n_states for name in {u for w in hmms.lexicon.values() for u in w})
-    compiled = scorer(hmms.pool, silence_states(hmms), dtype=np.float64)
     matrices, names, labels, dropped = [], [], [], []
     for name, x, words in speech.load(chunk, hmms):
         hmms.check_words(words)
@@ -35,8 +34,9 @@ def chunk_frames(hmms: HmmSet, chunk) -> tuple[Frames | None, list[str], list[in
     if not matrices:
         return None, names, labels, dropped
     bounds = np.concatenate([[0], np.cumsum([len(x) for x in matrices])]).astype(np.int64)
-    x = np.concatenate(matrices)
-    return Frames(x, bounds, log_likelihoods(compiled, x)), names, labels, dropped
+    x, silence = np.concatenate(matrices), silence_states(hmms)
+    fixed = log_likelihoods(scorer(hmms.pool, silence, dtype=np.float64), x) if len(silence) else np.empty((len(x), 0))
+    return Frames(x, bounds, fixed), names, labels, dropped
 
 
 def check_isolated(data: speech.Speech) -> None:
