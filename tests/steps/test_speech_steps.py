@@ -1,0 +1,102 @@
+"""Steps that use a trained model, on a tiny synthetic corpus taken through the ISOLET recipe once."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import kaldiio
+import numpy as np
+import pytest
+
+from margo.formats.ctm import read_ctm
+from margo.formats.models import read_model
+from margo.formats.textgrid import read_textgrid
+
+
+@pytest.fixture(scope="module")
+def exp(root, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("isolet")
+    corpus = folder / "corpus"
+    make = [sys.executable, root / "local" / "mini_corpus.py", "isolet", "--out", corpus, "--size", "tiny"]
+    subprocess.run(make, check=True, capture_output=True)
+    recipe = [root / "recipes" / "isolet" / "run.sh", "--corpus", corpus, "--exp", folder / "exp", "--mix", "1",
+              "--criteria", "ml", "--stop-stage", "3"]  # fmt: skip
+    subprocess.run(recipe, check=True, capture_output=True)
+    return folder / "exp"
+
+
+def step(root, name, *arguments):
+    command = [sys.executable, root / "steps" / f"{name}.py", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def wav_of(exp, which="test"):
+    name, path = (exp / "data" / which / "wav.scp").read_text().splitlines()[0].split(maxsplit=1)
+    return name, path
+
+
+def test_recognise_prints_a_line_json_and_ctm(root, exp):
+    _, path = wav_of(exp)
+    plain = step(root, "recognise", "--model", exp / "ml_1", path)
+    assert plain.returncode == 0 and plain.stdout.startswith(f"{path}: ")
+    letter = plain.stdout.split(": ")[1].strip()
+    assert letter in read_model(exp / "ml_1" / "model.npz").words
+    found = json.loads(step(root, "recognise", "--model", exp / "ml_1", path, "--json").stdout)
+    assert found["text"] == letter and 0 <= found["words"][0]["confidence"] <= 1
+    fields = step(root, "recognise", "--model", exp / "ml_1", path, "--ctm").stdout.split()
+    assert fields[4] == letter and len(fields) == 6
+
+
+def test_recognise_names_every_file_it_cannot_read_and_goes_on(root, exp, tmp_path):
+    _, path = wav_of(exp)
+    bad = tmp_path / "bad.wav"
+    bad.write_bytes(b"RIFF nothing")
+    done = step(root, "recognise", "--model", exp / "ml_1", bad, path, tmp_path / "absent.wav")
+    assert done.returncode == 1 and path in done.stdout
+    assert "bad.wav" in done.stderr and "absent.wav" in done.stderr
+
+
+def test_alignments_cover_every_frame_and_agree_with_each_other(root, exp, tmp_path):
+    ark = dict(kaldiio.load_ark(str(exp / "ali" / "ml_1" / "ali.ark")))
+    feats = dict(kaldiio.load_ark(str(exp / "mfcc" / "train" / "feats.ark")))
+    assert ark.keys() == feats.keys()
+    assert all(len(ark[name]) == len(feats[name]) and ark[name].dtype == np.int32 for name in ark)
+    words = read_ctm(exp / "ali" / "ml_1" / "ali.ctm")
+    text = dict(line.split() for line in (exp / "mfcc" / "train" / "text").read_text().splitlines())
+    assert {row.utterance: row.word for row in words} == text
+    assert all(0 <= row.confidence <= 1 for row in words)
+    done = step(root, "align", "--model", exp / "ml_1", "--data", exp / "mfcc" / "dev", "--out", tmp_path / "ali",
+                "--textgrid")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    grid = sorted((tmp_path / "ali" / "textgrid").iterdir())[0]
+    assert set(read_textgrid(grid)[1]) == {"words", "units"}
+
+
+def test_nbest_lists_are_sorted_distinct_and_hold_the_reference_score(exp):
+    rows = [json.loads(line) for line in (exp / "nbest" / "ml_1" / "nbest.jsonl").read_text().splitlines()]
+    assert rows
+    for row in rows:
+        scores = [hypothesis["score"] for hypothesis in row["hyps"]]
+        assert scores == sorted(scores, reverse=True) and len(row["hyps"]) == 5
+        assert len({tuple(hypothesis["words"]) for hypothesis in row["hyps"]}) == 5
+        same = [hypothesis["score"] for hypothesis in row["hyps"] if hypothesis["words"] == row["ref"]]
+        assert not same or same[0] == pytest.approx(row["ref_score"], abs=1e-4)
+        assert row["ref_score"] <= scores[0] + 1e-4
+
+
+def test_a_model_refuses_features_made_otherwise_and_names_the_key(root, exp, tmp_path):
+    other = tmp_path / "dev"
+    shutil.copytree(exp / "mfcc" / "dev", other)
+    record = json.loads((other / "mfcc.json").read_text())
+    (other / "mfcc.json").write_text(json.dumps({**record, "lifter": 0.0}))
+    done = step(root, "decode", "--model", exp / "ml_1", "--data", other, "--out", tmp_path / "out")
+    assert done.returncode == 1 and "lifter is 0.0, expected 22.0" in done.stderr
+
+
+def test_show_tells_what_a_folder_holds_and_exports_to_htk(root, exp, tmp_path):
+    done = step(root, "show", exp / "ml_1", "--unit", "B", "--htk", tmp_path / "hmmdefs")
+    assert done.returncode == 0, done.stderr
+    assert "criterion  ml" in done.stdout and "unit B" in done.stdout
+    assert '~h "B"' in (tmp_path / "hmmdefs").read_text()
+    assert step(root, "show", tmp_path).returncode == 1
