@@ -35,7 +35,7 @@ demo: .venv/.run
 	recipes/tidigits/run.sh
 
 test: .venv/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 bench: .venv/.test
 	$(BIN)/python benchmarks/run.py
