@@ -71,6 +71,14 @@ if stage 10; then
     make_classifier_tables
 fi
 
+if stage 11; then
+    classify_broad_phones
+fi
+
+if stage 12; then
+    classify_segments
+fi
+
 if stage 13; then
     report_results
 fi
