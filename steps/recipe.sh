@@ -158,22 +158,44 @@ train_system() {  # train_system <system> [option ...]: <system>_<m> for every m
 
 lme_seed() { if wanted mce; then echo mce; else echo ml; fi; }  # LME starts from MCE where there is one, as in [LJ07]
 
+# Run a command beside others, --nj of them at a time; all_done waits for the last and fails if any failed.
+running=()
+beside() {
+    (trap - ERR; "$@") &
+    running+=($!)
+    if (( ${#running[@]} >= nj )); then wait "${running[0]}"; running=("${running[@]:1}"); fi
+}
+all_done() {
+    local job
+    for job in "${running[@]}"; do wait "$job"; done
+    running=()
+}
+
+alone() { run "$@" --conf "$conf" --cluster "$cluster"; }  # for steps run beside each other: one process each
+
 align_and_list() {  # ml_<m> on train -> ali/ml_<m>, nbest/ml_<m>
-    local m
+    local m step
     for m in $mix; do
-        work align --model "$exp/ml_$m" --data "$exp/mfcc/train" --out "$exp/ali/ml_$m"
-        work nbest --model "$exp/ml_$m" --data "$exp/mfcc/train" --out "$exp/nbest/ml_$m"
+        for step in align:ali nbest:nbest; do
+            beside alone "${step%:*}" --model "$exp/ml_$m" --data "$exp/mfcc/train" --out "$exp/${step#*:}/ml_$m"
+        done
     done
+    all_done
 }
 
 decode_and_score() {  # decode_and_score <score option ...>: <system>_<m> -> decode/<system>_<m>/<set>/{hyp,score}
-    local system m set
+    local system m
     for system in $criteria; do
-        for m in $mix; do
-            work decode --model "$exp/${system}_$m" --data "$exp"/mfcc/{train,dev,test} --out "$exp/decode/${system}_$m"
-            for set in train dev test; do
-                run score --hyp "$exp/decode/${system}_$m/$set" --data "$exp/mfcc/$set" "$@"
-            done
-        done
+        for m in $mix; do beside decode_and_score_one "${system}_$m" "$@"; done
+    done
+    all_done
+}
+
+decode_and_score_one() {
+    local model=$1 set
+    shift
+    alone decode --model "$exp/$model" --data "$exp"/mfcc/{train,dev,test} --out "$exp/decode/$model" || return
+    for set in train dev test; do
+        run score --hyp "$exp/decode/$model/$set" --data "$exp/mfcc/$set" "$@" || return
     done
 }
