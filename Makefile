@@ -4,7 +4,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo     train and test every criterion on the embedded TIDIGITS corpus"
+	@echo "make demo     train and test every criterion on the embedded TIDIGITS corpus, 1 and 2 Gaussians a state"
 	@echo "make test     run the tests"
 	@echo "make bench    run the benchmarks against peers; writes benchmarks/results.json"
 	@echo "make lint     check the style"
@@ -32,7 +32,7 @@ help:
 install: .venv/.run
 
 demo: .venv/.run
-	recipes/tidigits/run.sh
+	recipes/tidigits/run.sh --mix "1 2"
 
 test: .venv/.test
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
