@@ -53,6 +53,8 @@ def run(options: Options, step):
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     if options.init:
         step.input(options.init, made_by="train_ml")
+    if options.dev:  # named before training begins: a finished run is told from another by all of its inputs
+        step.input(options.dev, made_by="make_mfcc")
     if options.start == "labels":
         step.input_file(options.labels)
     with step.place() as where:
