@@ -2,8 +2,9 @@
 
 Reads .../{train,test}/dr<n>/<speaker>/<sentence>.{wav,phn}, upper or lower case, SPHERE or RIFF. SA sentences are left
 out. Train is the TRAIN part; dev and test are the speakers of conf/timit_speakers.toml (50 speakers, and the core test
-set of 24). Folders without TRAIN and TEST (dr<n>-<speaker>, as in NLTK's sample) need --partial true: of all women,
-then all men, in order, every fourth speaker is test; of the others the 2nd, 6th, ... are dev.
+set of 24). Folders without TRAIN and TEST (dr<n>-<speaker>, as in NLTK's sample) need --partial true. A quarter of the
+speakers, rounded down but at least one, are then test: at even distances in the order women before men, dialect, name.
+All others train, and dev is the first of every eight sentences of each of them.
 
 Beside the tables, each set has phones.ctm (48 phones, q left out) and phn (utterance, start, end in seconds, and one
 of the 61 symbols, all of them).
@@ -38,6 +39,7 @@ class Sentence:
     speaker: str
     name: str
     files: dict[str, Path]
+    dialect: str = ""
 
     @property
     def key(self) -> str:
@@ -90,6 +92,7 @@ def find_sentences(corpus: Path) -> tuple[list[Sentence], list[str]]:
     from margo.formats.corpora import files_below
 
     files: dict[tuple, dict[str, Path]] = {}
+    dialects: dict[str, str] = {}
     faults = []
     for path, parts in files_below(corpus, SUFFIXES):
         if len(parts) < 2:
@@ -99,6 +102,8 @@ def find_sentences(corpus: Path) -> tuple[list[Sentence], list[str]]:
         if speaker is None or sentence is None or sentence[1].startswith("sa"):
             continue
         part = parts[-4] if len(parts) >= 4 and parts[-4] in ("train", "test") else ""
+        dialect = re.search(r"\bdr\d\b", "/".join(parts[-3:-1]))
+        dialects[speaker[1]] = dialect[0] if dialect else ""
         there = files.setdefault((part, speaker[1], sentence[1]), {})
         if sentence[2] in there:
             faults.append(f"{path}: also found as {there[sentence[2]]}")
@@ -106,8 +111,8 @@ def find_sentences(corpus: Path) -> tuple[list[Sentence], list[str]]:
     for (_, speaker, name), there in files.items():
         for missing in sorted(set(SUFFIXES) - set(there)):
             faults.append(f"{speaker} {name}: no {missing} file")
-    whole = [Sentence(*key, there) for key, there in sorted(files.items()) if len(there) == len(SUFFIXES)]
-    return whole, faults
+    whole = [(key, there) for key, there in sorted(files.items()) if len(there) == len(SUFFIXES)]
+    return [Sentence(*key, there, dialects[key[1]]) for key, there in whole], faults
 
 
 def split_by_lists(sentences: list[Sentence], lists: dict) -> dict[str, list[Sentence]]:
@@ -121,15 +126,27 @@ def split_by_lists(sentences: list[Sentence], lists: dict) -> dict[str, list[Sen
 
 
 def split_by_rule(sentences: list[Sentence]) -> dict[str, list[Sentence]]:
-    """A sample without parts: every fourth speaker is test; of the others the 2nd, the 6th and so on are dev."""
-    speakers = sorted({sentence.speaker for sentence in sentences})  # the first letter is the gender
-    test = set(speakers[3::4])
-    dev = set([speaker for speaker in speakers if speaker not in test][1::4])
-    sets: dict[str, list[Sentence]] = {"train": [], "dev": [], "test": []}
+    """A sample without parts: a quarter of the speakers is test; dev is one in eight sentences of the others."""
+    from margo.errors import MargoError
+
+    spoken: dict[tuple, list[Sentence]] = {}
     for sentence in sentences:
-        which = "test" if sentence.speaker in test else "dev" if sentence.speaker in dev else "train"
-        sets[which].append(sentence)
-    return sets
+        spoken.setdefault((sentence.speaker[0], sentence.dialect, sentence.speaker), []).append(sentence)
+    speakers = [spoken[key] for key in sorted(spoken)]  # by sex, dialect and name
+    if len(speakers) < 2:
+        raise MargoError(
+            f"sentences of {sentences[0].speaker} alone: expected two speakers or more, one of them to test"
+        )
+    many = max(1, len(speakers) // 4)
+    test = {(2 * number + 1) * len(speakers) // (2 * many) for number in range(many)}
+    sets: dict[str, list[Sentence]] = {"train": [], "dev": [], "test": []}
+    for place, own in enumerate(speakers):
+        for number, sentence in enumerate(own):
+            held_out = number % 8 == 0 and len(own) > 1
+            sets["test" if place in test else "dev" if held_out else "train"].append(sentence)
+    if not sets["dev"]:
+        raise MargoError("one sentence for each speaker to train on: expected two or more, one of them for dev")
+    return {which: sorted(chosen, key=lambda sentence: sentence.key) for which, chosen in sets.items()}
 
 
 def read_labels(sentence: Sentence, to48: dict[str, str]) -> list[tuple[float, float, str]]:

@@ -114,15 +114,50 @@ def test_timit_sample(corpora, tmp_path):
     sets = sets_of(tmp_path / "data")
     check_timit_labels(tmp_path / "data", sets)
     everyone = sorted(path.name.split("-")[1] for path in sample.iterdir() if path.name.startswith("dr"))
-    test = [speaker for place, speaker in enumerate(everyone, 1) if place % 4 == 0]
-    others = [speaker for speaker in everyone if speaker not in test]
-    dev = [speaker for place, speaker in enumerate(others, 1) if place % 4 == 2]
-    assert sorted(sets["test"].by_speaker) == test
-    assert sorted(sets["dev"].by_speaker) == dev
-    assert sorted([*sets["train"].by_speaker, *dev, *test]) == everyone
-    assert all(len(rows) == 8 for data in sets.values() for rows in data.by_speaker.values())
+    speakers = {which: set(data.by_speaker) for which, data in sets.items()}
+    assert len(speakers["train"]) == 9 and len(speakers["test"]) == 3 and speakers["dev"] == speakers["train"]
+    assert sorted(speakers["train"] | speakers["test"]) == everyone
+    assert {which: len(data) for which, data in sets.items()} == {"train": 63, "dev": 9, "test": 24}
+    assert not {row.name for row in sets["dev"]} & {row.name for row in sets["train"]}
     assert {row.gender for row in sets["train"]} == {row.gender for row in sets["test"]} == {"f", "m"}
     assert json.loads((tmp_path / "data" / "corpus.json").read_text())["synthetic"] is False
+
+
+def bare_sample(folder, speakers, sentences=8):
+    """A sample without TRAIN and TEST: noise and three labels for each sentence of the given speakers."""
+    rng = np.random.default_rng(0)
+    for number, speaker in enumerate(speakers):
+        own = folder / f"dr{number % 8 + 1}-{speaker}"
+        own.mkdir(parents=True)
+        for name in ["sa1", *(f"si{100 * number + at}" for at in range(sentences))]:
+            soundfile.write(own / f"{name}.wav", rng.normal(0, 0.1, 1600), 16000)
+            (own / f"{name}.phn").write_text("0 500 h#\n500 1000 aa\n1000 1600 h#\n")
+    return folder
+
+
+@pytest.mark.parametrize(("men", "women", "test"), [(1, 1, 1), (2, 1, 1), (2, 2, 1), (7, 0, 1), (8, 8, 4), (3, 10, 3)])
+def test_split_by_rule(tmp_path, men, women, test):
+    """A quarter of the speakers, at least one, is test; every other trains but for one sentence in eight."""
+    speakers = [f"m{chr(ord('a') + n)}aa0" for n in range(men)] + [f"f{chr(ord('a') + n)}aa0" for n in range(women)]
+    sample = bare_sample(tmp_path / "sample", speakers)
+    done = prepare("timit", tmp_path / "data", corpus=sample, partial="true")
+    assert done.returncode == 0, done.stderr
+    sets = sets_of(tmp_path / "data")
+    tested, trained = set(sets["test"].by_speaker), set(sets["train"].by_speaker)
+    assert len(tested) == test and tested.isdisjoint(trained) and tested | trained == set(speakers)
+    assert all(len(rows) == 8 for rows in sets["test"].by_speaker.values())
+    assert all(len(rows) == 7 for rows in sets["train"].by_speaker.values())
+    assert set(sets["dev"].by_speaker) == trained and len(sets["dev"]) == len(trained)
+    if test > 1:
+        assert {speaker[0] for speaker in tested} == {"f", "m"}
+
+
+def test_too_small_to_split(tmp_path):
+    done = prepare("timit", tmp_path / "a", corpus=bare_sample(tmp_path / "one", ["maaa0"]), partial="true")
+    assert done.returncode == 1 and "maaa0 alone: expected two speakers or more" in done.stderr
+    few = bare_sample(tmp_path / "few", ["maaa0", "mbaa0"], sentences=1)
+    done = prepare("timit", tmp_path / "b", corpus=few, partial="true")
+    assert done.returncode == 1 and "one sentence for each speaker" in done.stderr
 
 
 @pytest.mark.parametrize(
