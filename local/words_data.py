@@ -2,7 +2,8 @@
 
 Each folder has wav.scp (or feats.scp), text and utt2spk, and segments where there are any. Without --dev, a part of
 --train is set aside by a fixed rule: with ten speakers or more every tenth speaker, else every tenth utterance, both in
-sorted order; what holds the last utterances of a word stays in train.
+sorted order; what holds the last utterances of a word stays in train. With --leave-out, instead of --test, a speaker's
+utterances in --train are the test set.
 """
 
 from dataclasses import dataclass
@@ -14,16 +15,18 @@ from margo.runtime.step import main, option
 @dataclass(frozen=True)
 class Options:
     train: str = option(help="data folder to train on")
-    test: str = option(help="data folder to test on")
+    test: str = option("", help="data folder to test on")
+    leave_out: str = option("", help="speaker of --train to test on instead")
     dev: str = option("", help="data folder to choose settings on; without it a part of --train")
     out: Path = option(help="folder to write train, dev and test into")
     dev_every: int = option(10, help="one speaker or utterance of --train in this many goes to dev")
     allow_pipes: bool = option(False, help="accept commands in wav.scp, to be run when features are made")
 
     def __post_init__(self):
-        for name in ("train", "test"):
-            if not getattr(self, name):
-                raise ValueError(f"--{name} is empty, expected a data folder")
+        if not self.train:
+            raise ValueError("--train is empty, expected a data folder")
+        if bool(self.test) == bool(self.leave_out):
+            raise ValueError("expected either --test, a data folder, or --leave-out, a speaker of --train")
         if self.dev_every < 2:
             raise ValueError(f"--dev-every is {self.dev_every}, expected 2 or more")
 
@@ -42,6 +45,8 @@ def run(options: Options, step):
             if not found:
                 sets[which] = list(datadir.read(folder, allow_pipes=options.allow_pipes))
     refuse(faults, "data folders")
+    if options.leave_out:
+        sets["train"], sets["test"] = leave_out(sets["train"], options.leave_out)
     if "dev" not in sets:
         sets["train"], sets["dev"] = set_aside(sets["train"], options.dev_every)
     sets = {which: [absolute(row) for row in sets[which]] for which in folders}
@@ -53,6 +58,16 @@ def run(options: Options, step):
         unheard = f"; not in train: {' '.join(unknown[:10])}{' ...' * (len(unknown) > 10)}" if unknown else ""
         speakers, words = len({row.speaker for row in rows}), sum(len(row.words) for row in rows)
         step.say(f"{which}: {speakers} speakers, {len(rows)} utterances, {words} words{unheard}")
+
+
+def leave_out(rows: list, speaker: str) -> tuple[list, list]:
+    """``(train, test)``: the others' utterances, and the speaker's."""
+    from margo.errors import MargoError
+
+    speakers = sorted({row.speaker for row in rows})
+    if speaker not in speakers or len(speakers) < 2:
+        raise MargoError(f"--leave-out {speaker}: the speakers of --train are {' '.join(speakers)}")
+    return [row for row in rows if row.speaker != speaker], [row for row in rows if row.speaker == speaker]
 
 
 def set_aside(rows: list, every: int) -> tuple[list, list]:

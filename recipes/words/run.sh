@@ -6,6 +6,8 @@
 #                               3 alignment and N-best, 4 MCE, 5 MMI and MM, 6 LME, 7 decode and score, 8 report
 #   --train DIR      Kaldi data folder to train on (wav.scp text utt2spk; feats.scp is taken where present)
 #   --test DIR       data folder to test on
+#   --leave-out NAME instead of --test: test on this speaker of --train, train on the others; with "each", on every
+#                    speaker in turn, in EXP/<speaker>, all of them scored together in EXP/all
 #   --dev DIR        data folder to tune on; without it, a part of --train is set aside
 #   --states N       emitting states of a word (12)
 #   --exp DIR        where everything is written (exp/words)
@@ -19,12 +21,31 @@ speech_defaults
 train=""
 dev=""
 test=""
+leave_out=""
 states=12
-options+=(train dev test states)
+options+=(train dev test leave_out states)
 parse_options "$@"
 
+if [ "$leave_out" = each ]; then
+    [ -f "$train/utt2spk" ] || usage_error "--leave-out each: no file $train/utt2spk"
+    speakers=$(cut -d' ' -f2 "$train/utt2spk" | sort -u)
+    if (( stage <= 7 )); then
+        for speaker in $speakers; do
+            "$0" "$@" --leave-out "$speaker" --exp "$exp/$speaker" --stop-stage $(( stop_stage < 7 ? stop_stage : 7 )) \
+                || exit
+        done
+    fi
+    if stage 8; then
+        run pool --exp $(for speaker in $speakers; do echo "$exp/$speaker"; done) --out "$exp/all"
+        exp=$exp/all
+        for model in "$exp"/decode/*/; do run score --hyp "${model}test" --data "$exp/data/test" --by speaker; done
+        report_results
+    fi
+    exit 0
+fi
+
 if stage 0; then
-    run words_data --train "$train" --test "$test" --dev "$dev" --out "$exp/data"
+    run words_data --train "$train" --test "$test" --leave-out "$leave_out" --dev "$dev" --out "$exp/data"
 fi
 
 if stage 1; then

@@ -254,6 +254,17 @@ def test_words_keep_the_last_of_a_word_in_train(tmp_path):
     assert "rare" in sets["train"].vocabulary and "rare" not in sets["dev"].vocabulary
 
 
+def test_words_with_a_speaker_left_out(tmp_path):
+    train = words_folder(tmp_path / "train", ["a", "b", "c"], words=("yes", "no") * 6)
+    assert prepare("words", tmp_path / "out", train=train, leave_out="b").returncode == 0
+    sets = sets_of(tmp_path / "out")
+    assert set(sets["test"].by_speaker) == {"b"} and len(sets["test"]) == 12
+    assert {*sets["train"].by_speaker, *sets["dev"].by_speaker} == {"a", "c"}
+    done = prepare("words", tmp_path / "none", train=train, leave_out="d")
+    assert done.returncode == 1 and "the speakers of --train are a b c" in done.stderr
+    assert prepare("words", tmp_path / "both", train=train, test=train, leave_out="b").returncode == 2
+
+
 def test_words_refuse_faulty_folders_and_empty_names(tmp_path):
     good = words_folder(tmp_path / "good", ["a"])
     bad = words_folder(tmp_path / "bad", ["b"])

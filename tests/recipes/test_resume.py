@@ -27,6 +27,15 @@ def command(root, corpus, exp, *more):
     return [root / "recipes" / "tidigits" / "run.sh", "--corpus", corpus, "--exp", exp, *SETTINGS, *more]
 
 
+@pytest.fixture(scope="module")
+def whole(root, corpus, tmp_path_factory):
+    """The experiment folder of an uninterrupted run, and its seconds."""
+    exp = tmp_path_factory.mktemp("exp") / "whole"
+    began = time.perf_counter()
+    subprocess.run(command(root, corpus, exp, "--nj", "1"), check=True, capture_output=True)
+    return exp, time.perf_counter() - began
+
+
 def outcome(exp) -> dict:
     """Array bytes of every model, hypotheses, and the figures of every score."""
     found = {}
@@ -41,11 +50,9 @@ def outcome(exp) -> dict:
 
 
 @pytest.mark.slow
-def test_killed_ten_times_and_resumed_ends_the_same(root, corpus, tmp_path):
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    began = time.perf_counter()
-    subprocess.run(command(root, corpus, whole, "--nj", "1"), check=True, capture_output=True)
-    seconds = time.perf_counter() - began
+def test_killed_ten_times_and_resumed_ends_the_same(root, corpus, whole, tmp_path):
+    exp, seconds = whole
+    broken = tmp_path / "broken"
     moments, stage, kills = random.Random(5), 0, 0
     log = tmp_path / "log"
     while kills < 10:
@@ -68,7 +75,19 @@ def test_killed_ten_times_and_resumed_ends_the_same(root, corpus, tmp_path):
     )
     assert finished.returncode == 0, finished.stderr[-2000:]
     assert kills >= 5
-    expected, found = outcome(whole), outcome(broken)
+    expected, found = outcome(exp), outcome(broken)
     assert {"ml_1", "ml_2", "mce_2", "mmi_2", "lme-sdp_2", "decode/mce_1/test"} <= expected.keys()
     assert expected.keys() == found.keys()
     assert [name for name in expected if expected[name] != found[name]] == []
+
+
+@pytest.mark.slow
+def test_finished_stages_run_again_from_another_folder_change_nothing(root, corpus, whole, tmp_path):
+    exp, _ = whole
+    before = outcome(exp)
+    relative = os.path.relpath(exp, tmp_path)
+    again = subprocess.run(
+        command(root, corpus, relative, "--stage", "2", "--stop-stage", "6"), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert again.returncode == 0, again.stderr[-2000:]
+    assert outcome(exp) == before

@@ -24,15 +24,17 @@ def read(folder) -> dict | None:
 
 
 def of(folder) -> dict | None:
-    """The record of the step that made ``folder``: its own, or its parent's where that lists files in it.
+    """The record of the step that made ``folder``: its own, or that of a folder up to three above that lists files in it.
 
     None unless that step ended well.
     """
     folder = Path(folder)
     made = read(folder)
-    if made is None:
-        made = read(folder.parent)
-        if made and not any(name.startswith(folder.name + "/") for name in made.get("outputs", ())):
+    for above in folder.parents[:3]:
+        if made is not None:
+            break
+        made = read(above)
+        if made and not any(name.startswith(f"{folder.relative_to(above)}/") for name in made.get("outputs", ())):
             return None
     return made if made and made.get("status") == "ok" else None
 
