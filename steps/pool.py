@@ -25,7 +25,8 @@ def run(options: Options, step):
     if len(corpora) > 1:
         raise MargoError(f"runs on different corpora: {', '.join(sorted(name for name, _ in corpora))}")
     for table in ("text", "utt2spk"):
-        write_transcripts(step.output(f"data/test/{table}"), union(exp / "data" / "test" / table for exp in options.exp))
+        tables = (exp / "data" / "test" / table for exp in options.exp)
+        write_transcripts(step.output(f"data/test/{table}"), union(tables))
     write_json(step.output("data/corpus.json"), dict(zip(("corpus", "synthetic"), corpora.pop())))
     models = [{path.parent.parent.name for path in exp.glob("decode/*/test/hyp")} for exp in options.exp]
     pooled = sorted(set.intersection(*models))

@@ -85,9 +85,7 @@ def test_killed_ten_times_and_resumed_ends_the_same(root, corpus, whole, tmp_pat
 def test_finished_stages_run_again_from_another_folder_change_nothing(root, corpus, whole, tmp_path):
     exp, _ = whole
     before = outcome(exp)
-    relative = os.path.relpath(exp, tmp_path)
-    again = subprocess.run(
-        command(root, corpus, relative, "--stage", "2", "--stop-stage", "6"), cwd=tmp_path, capture_output=True, text=True
-    )
+    stages = command(root, corpus, os.path.relpath(exp, tmp_path), "--stage", "2", "--stop-stage", "6")
+    again = subprocess.run(stages, cwd=tmp_path, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr[-2000:]
     assert outcome(exp) == before
