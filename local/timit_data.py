@@ -6,6 +6,9 @@ set of 24). Folders without TRAIN and TEST (dr<n>-<speaker>, as in NLTK's sample
 speakers, rounded down but at least one, are then test: at even distances in the order women before men, dialect, name.
 All others train, and dev is the first of every eight sentences of each of them.
 
+NLTK's sample was once converted like text, which cost nearly a quarter of its recordings a byte or more and made noise of what
+follows. With --partial true recordings that bear the marks of that are restored, into the folder audio.
+
 Beside the tables, each set has phones.ctm (48 phones, q left out) and phn (utterance, start, end in seconds, and one
 of the 61 symbols, all of them).
 """
@@ -78,7 +81,11 @@ def run(options: Options, step):
             except MargoError as error:
                 faults.append(str(error))
     refuse(faults, f"{options.corpus}: not TIMIT as on the disc (--partial true accepts less)")
-    rows = {which: [utterance(s, labels[s.key], to48) for s in chosen] for which, chosen in sets.items()}
+    restored = restore_converted(sets, step) if options.partial else {}
+    rows = {
+        which: [utterance(s, labels[s.key], to48, restored.get(s.key, s.files[".wav"])) for s in chosen]
+        for which, chosen in sets.items()
+    }
     for name in write_sets(options.out, rows, "timit", synthetic):
         step.output(name)
     for which, chosen in sets.items():
@@ -179,12 +186,40 @@ def read_labels(sentence: Sentence, to48: dict[str, str]) -> list[tuple[float, f
     return labels
 
 
-def utterance(sentence: Sentence, labels, to48: dict[str, str]):
+def restore_converted(sets: dict[str, list[Sentence]], step) -> dict[str, Path]:
+    """Recordings that a conversion of line ends spoilt, restored; sentence -> file written."""
+    from io import BytesIO
+
+    import numpy as np
+    import soundfile
+
+    from margo.formats.atomic import atomic
+    from margo.formats.audio import read_audio
+    from margo.signal.line_ends import restore, was_converted
+
+    written, lost = {}, 0
+    for sentence in (s for chosen in sets.values() for s in chosen):
+        samples, rate = read_audio(sentence.files[".wav"])
+        samples = np.round(samples).astype(np.int16)
+        if not was_converted(samples):
+            continue
+        whole, many = restore(samples)
+        written[sentence.key] = step.output(f"audio/{sentence.key}.wav").resolve()
+        sound = BytesIO()
+        soundfile.write(sound, whole, rate, format="WAV", subtype="PCM_16")
+        with atomic(written[sentence.key], "wb") as file:
+            file.write(sound.getvalue())
+        lost += many > 0
+    if written:
+        step.say(f"{len(written)} recordings were converted like text; restored, {lost} of them with bytes lost")
+    return written
+
+
+def utterance(sentence: Sentence, labels, to48: dict[str, str], audio: Path):
     from margo.formats.datadir import Utterance
 
     phones = tuple(to48[symbol] for _, _, symbol in labels if to48[symbol])
-    audio = str(sentence.files[".wav"].resolve())
-    return Utterance(sentence.key, sentence.speaker, phones, audio, gender=sentence.speaker[0])
+    return Utterance(sentence.key, sentence.speaker, phones, str(audio.resolve()), gender=sentence.speaker[0])
 
 
 def write_label_files(step, which: str, sentences: list[Sentence], labels: dict, to48: dict[str, str]) -> None:

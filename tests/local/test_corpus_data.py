@@ -122,6 +122,18 @@ def test_timit_sample(corpora, tmp_path):
     assert {row.gender for row in sets["train"]} == {row.gender for row in sets["test"]} == {"f", "m"}
     assert json.loads((tmp_path / "data" / "corpus.json").read_text())["synthetic"] is False
 
+    # Converted like text: a fifth or so begins, somewhere, to be noise at full scale.
+    assert "96 recordings were converted like text" in done.stderr + done.stdout
+
+    def loudest(path):
+        samples = soundfile.read(path)[0]
+        return np.sqrt(np.mean(samples[: len(samples) // 1600 * 1600].reshape(-1, 1600) ** 2, axis=1)).max()
+
+    rows = [row for data in sets.values() for row in data]
+    assert max(loudest(row.audio) for row in rows) < 0.15
+    before = [loudest(next(sample.glob(f"*-{row.speaker}/{row.name.split('-')[1]}.wav"))) for row in rows]
+    assert sum(level > 0.4 for level in before) > 15
+
 
 def bare_sample(folder, speakers, sentences=8):
     """A sample without TRAIN and TEST: noise and three labels for each sentence of the given speakers."""

@@ -15,6 +15,11 @@ def run_recipe(root, *arguments):
     return done.stdout
 
 
+def run_step(root, name, *arguments):
+    command = [sys.executable, root / "steps" / f"{name}.py", *arguments]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+
+
 def rows(exp):
     results = json.loads((exp / "results.json").read_text())
     return {(row["system"], row["mixtures"], row["set"]): row for row in results["rows"]}, results
@@ -53,7 +58,7 @@ def test_embedded(root, tmp_path):
 
 @pytest.mark.slow
 def test_real_sample(root, corpora, tmp_path):
-    """Seven speakers, flat start, 4 Gaussians a state: phones of three others, and boundaries against hand labels."""
+    """Nine speakers, flat start, 4 Gaussians a state: phones of three others, and boundaries against hand labels."""
     sample = corpora / "timit_sample"
     if not sample.is_dir():
         pytest.skip(f"{sample}: no such folder")
@@ -63,6 +68,12 @@ def test_real_sample(root, corpora, tmp_path):
     progress = [json.loads(line) for line in (tmp_path / "ml_4/progress.jsonl").read_text().splitlines()]
     scales = [line["scale"] for line in progress if "scale" in line]
     assert len(scales) == 12 and scales == sorted(scales) and scales[0] == 0.01 and "scale" not in progress[12]
-    assert found["ml", 4, "test"]["percent"] < 60
-    boundaries = json.loads((tmp_path / "boundaries/ml_4/boundaries.json").read_text())
-    assert boundaries["percent_within_ms"]["20"] >= 70
+    assert found["ml", 4, "test"]["percent"] < 55
+    # Boundaries of the speakers trained on, which the recipe aligns, and of those that the model has not heard.
+    data, labels = tmp_path / "mfcc/test", tmp_path / "data/test/phones.ctm"
+    run_step(root, "align", "--model", tmp_path / "ml_4", "--data", data, "--out", tmp_path / "held_out")
+    run_step(root, "score_alignment", "--ali", tmp_path / "held_out", "--data", data, "--labels", labels,
+             "--out", tmp_path / "boundaries/held_out")  # fmt: skip
+    for name in ("ml_4", "held_out"):
+        boundaries = json.loads((tmp_path / "boundaries" / name / "boundaries.json").read_text())
+        assert boundaries["percent_within_ms"]["20"] >= 78 and abs(boundaries["bias_ms"]) < 3
