@@ -150,7 +150,8 @@ train_system() {  # train_system <system> [option ...]: <system>_<m> for every m
             mce|mmi|mm) work "train_$system" --init "$exp/ml_$m" "${common[@]}" ;;
             lme-sdp) work train_lme --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
             lme-gd) work train_lme --method gd --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
-            lme-sdp-hard) work train_lme --hard true --tokens 300 --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
+            lme-sdp-hard)
+                work train_lme --hard true --misrecognised true --tokens 300 --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
             *) echo "$recipe: no system called $system" >&2; return 1 ;;
         esac
     done

@@ -5,9 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from margo.estimate.mce import moved
+from margo.formats import datadir, features
+from margo.formats.models import write_model
 from margo.model.grammar import grammar
 from margo.model.graph import align_graph
 from margo.model.likelihood import log_likelihoods, scorer
+from margo.runtime import record
 from margo.search.viterbi import viterbi
 from oracles import random_hmms
 
@@ -65,3 +68,25 @@ def check_gradient(hmms, gradient: dict, value, rng, coordinates: int = 4, step:
             there, back = (value(moved(hmms, {kind: sign * step * direction})) for sign in (1, -1))
             expected = (slope * direction).sum()
             np.testing.assert_allclose((there - back) / (2 * step), expected, rtol=rtol, atol=1e-9, err_msg=kind)
+
+
+def feature_folders(place, blur=0.5, train=130, longest=3):
+    """Feature folders train and dev in ``place``, and a model ml, as the steps before would have left them."""
+    hmms, _ = task(3, "loop" if longest > 1 else "isolated", utterances=1)
+    rng = np.random.default_rng(4)
+    for name, count in (("train", train), ("dev", 60)):
+        folder, rows, matrices = place / name, [], []
+        folder.mkdir()
+        for number in range(count):
+            words = [hmms.words[word] for word in rng.integers(0, 3, rng.integers(1, longest + 1))]
+            matrices.append((f"{name}{number:03d}", np.concatenate([spoken(hmms, word, rng) for word in words])))
+            rows.append(datadir.Utterance(f"{name}{number:03d}", f"{name}{number:03d}", tuple(words)))
+        offsets = features.write_ark(folder / "feats.ark", folder / "feats.scp", matrices)
+        rows = [replace(row, feats=f"feats.ark:{offsets[row.name]}") for row in rows]
+        datadir.write(folder, rows)
+        record.write(folder, "make_mfcc", [], None, {}, ["feats.scp", "text"], 0.0, {})
+    blurred = replace(hmms.pool, means=hmms.pool.means + blur * rng.normal(size=hmms.pool.means.shape))
+    meta = {**hmms.meta, "features": {"variant": "given", "dimension": 3}}
+    write_model(place / "ml" / "model.npz", replace(hmms, pool=blurred, meta=meta))
+    record.write(place / "ml", "train_ml", [], None, {}, ["model.npz"], 0.0, {})
+    return place

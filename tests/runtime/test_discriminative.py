@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contests import spoken, task
+from contests import feature_folders, task
 from margo.estimate import mmi
 from margo.estimate.options import PARAMETERS, MceOptions, MmiOptions, MmOptions
-from margo.formats import datadir, features
-from margo.formats.models import read_model, write_model
-from margo.runtime import discriminative, record
+from margo.formats.models import read_model
+from margo.runtime import discriminative
 from margo.runtime.step import Parallel, Step, Trainer, option
 
 
@@ -48,26 +47,7 @@ RUNS = {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Feature folders train and dev, and a model, as the steps before would have left them."""
-    place = tmp_path_factory.mktemp("corpus")
-    hmms, _ = task(3, "loop", utterances=1)
-    rng = np.random.default_rng(4)
-    for name, count in (("train", 130), ("dev", 60)):
-        folder, rows, matrices = place / name, [], []
-        folder.mkdir()
-        for number in range(count):
-            words = [hmms.words[word] for word in rng.integers(0, 3, rng.integers(1, 4))]
-            matrices.append((f"{name}{number:03d}", np.concatenate([spoken(hmms, word, rng) for word in words])))
-            rows.append(datadir.Utterance(f"{name}{number:03d}", f"{name}{number:03d}", tuple(words)))
-        offsets = features.write_ark(folder / "feats.ark", folder / "feats.scp", matrices)
-        rows = [replace(row, feats=f"feats.ark:{offsets[row.name]}") for row in rows]
-        datadir.write(folder, rows)
-        record.write(folder, "make_mfcc", [], None, {}, ["feats.scp", "text"], 0.0, {})
-    blurred = replace(hmms.pool, means=hmms.pool.means + 0.5 * rng.normal(size=hmms.pool.means.shape))
-    meta = {**hmms.meta, "features": {"variant": "given", "dimension": 3}}
-    write_model(place / "ml" / "model.npz", replace(hmms, pool=blurred, meta=meta))
-    record.write(place / "ml", "train_ml", [], None, {}, ["model.npz"], 0.0, {})
-    return place
+    return feature_folders(tmp_path_factory.mktemp("corpus"))
 
 
 def go(folders, out, name, dev=True, stop_after=None, **changes):

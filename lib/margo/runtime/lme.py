@@ -53,7 +53,7 @@ class LmeTraining:
 
     def start(self) -> LmeState:
         radius = START_RADIUS if self.options.radius == "auto" else float(self.options.radius)
-        return LmeState(self.hmms, radius, self.hmms, self.errors(self.hmms, self.measure(self.hmms)))
+        return LmeState(self.hmms, radius, self.hmms, sum(self.errors(self.hmms, self.measure(self.hmms)).values()))
 
     def measure(self, hmms: HmmSet) -> Pairs:
         if self.last is None or self.last[0] is not hmms:
@@ -63,12 +63,12 @@ class LmeTraining:
             self.last = (hmms, pairs)
         return self.last[1]
 
-    def errors(self, hmms: HmmSet, pairs: Pairs) -> int:
-        """What the best model is picked by: word and string errors on dev; without dev, misrecognised tokens."""
+    def errors(self, hmms: HmmSet, pairs: Pairs) -> dict[str, int]:
+        """What the best model is picked by, their sum: word and string errors on dev; without dev, train errors."""
         if self.dev is None:
-            return int((pairs.token_margins < 0).sum())
+            return {"train_errors": int((pairs.token_margins < 0).sum())}
         words, _, strings, _ = speech.total(partial(count_errors, hmms), self.dev, self.where).tolist()
-        return words + strings
+        return {"dev_errors": words, "dev_wrong": strings}
 
     def advance(self, epoch: int, state: LmeState):
         options, hmms = self.options, state.hmms
@@ -117,15 +117,16 @@ class LmeTraining:
             "radius": radius,
             "train_errors": int((after.token_margins < 0).sum()),
             "margin_quantiles": np.percentile(after.token_margins, QUANTILES).round(4).tolist(),
-            "dev_errors": errors if self.dev else None,
+            **errors,
             **clock.report(),
         }
         if facts["notes"] and epoch == 1:
             self.step.say(f"{self.step.name}: {'; '.join(facts['notes'])}")
         gained = (reached - before) / max(facts["objective"] - before, 1e-12)
         radius = next_radius(radius, gained) if options.radius == "auto" else radius
-        better = errors < state.best_errors
-        state = LmeState(candidate, radius, candidate if better else state.best, min(errors, state.best_errors))
+        cost = sum(errors.values())
+        best = candidate if cost < state.best_errors else state.best
+        state = LmeState(candidate, radius, best, min(cost, state.best_errors))
         return state, report, not accepted or epoch == options.epochs
 
     def solve(self, problem):
@@ -176,7 +177,7 @@ def sweep(options, hmms: HmmSet, data: speech.Speech, dev: speech.Speech, where,
         while not done:
             epoch += 1
             state, report, done = training.advance(epoch, state)
-            errors.append(report["dev_errors"])
+            errors.append(report["dev_errors"] + report["dev_wrong"])
             step.say(f"{step.name}: r^2/K {radius:g}, epoch {epoch}: {errors[-1]} dev errors")
         curves.append({"radius": radius, "dev_errors": errors})
     return curves
