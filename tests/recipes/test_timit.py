@@ -48,7 +48,7 @@ def test_embedded(root, tmp_path):
     tuned = json.loads((exp / "ml_1/step.json").read_text())["tuned"]
     best = min(tuned, key=lambda row: row["errors"])
     chosen = json.loads((exp / "ml_1/step.json").read_text())["dev"]
-    assert len(tuned) == 16 and chosen["errors"] == best["errors"]
+    assert len(tuned) == 9 and chosen["errors"] == best["errors"]
 
     boundaries = json.loads((exp / "boundaries/ml_1/boundaries.json").read_text())
     assert boundaries["percent_within_ms"]["20"] > 60 and not boundaries["missing"]
