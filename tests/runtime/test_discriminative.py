@@ -1,10 +1,9 @@
 """Discriminative training on a small corpus of random features: the best model is kept, resuming changes nothing."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from contests import feature_folders, task

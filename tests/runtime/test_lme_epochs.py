@@ -73,7 +73,9 @@ def test_no_token_to_start_from_is_told(folders, tmp_path):
         go(folders, tmp_path, hard=True, threshold=1e-9)
 
 
-@pytest.mark.parametrize("name, value", [("radius", "0"), ("radius", "wide"), ("tokens", "0"), ("nu", 0.0), ("epochs", 0)])
+@pytest.mark.parametrize(
+    "name, value", [("radius", "0"), ("radius", "wide"), ("tokens", "0"), ("nu", 0.0), ("epochs", 0)]
+)
 def test_bad_options_say_what_to_give(name, value):
     with pytest.raises(ValueError, match=f"--{name} is .*: give "):
         LmeOptions(**{name: value})
