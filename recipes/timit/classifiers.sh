@@ -3,10 +3,21 @@
 classify() { run "$@" --conf "$root/conf/timit_gmm.toml"; }
 tables=$exp/tables
 
+groups() {  # name:gender of those to classify; a gender that train, dev or test lacks is left out
+    local who set
+    echo ma+fe:
+    for who in ma:m fe:f; do
+        for set in train dev test; do
+            grep -q " ${who#*:}$" "$exp/data/$set/spk2gender" || { echo "no ${who%:*} in $set: left out" >&2; continue 2; }
+        done
+        echo "$who"
+    done
+}
+
 make_classifier_tables() {  # frames in 4 and 6 broad classes, of men, women and both; phone segments in 39 classes
     local who classes
     local -a from=(--mfcc "$exp/mfcc" --labels "$exp/data")
-    for who in ma+fe: ma:m fe:f; do
+    for who in $(groups); do
         for classes in 4 6; do
             beside classify make_tables "${from[@]}" --map "$root/conf/timit_classes.toml" --map-table "broad$classes" \
                 --gender "${who#*:}" --out "$tables/${who%:*}-$classes"
@@ -18,8 +29,10 @@ make_classifier_tables() {  # frames in 4 and 6 broad classes, of men, women and
 }
 
 classify_broad_phones() {  # [PW10] Figures 3 and 4
-    local task
-    for task in {ma+fe,ma,fe}-{4,6}; do beside classify_broad_phones_of "$task"; done
+    local who classes
+    for who in $(groups); do
+        for classes in 4 6; do beside classify_broad_phones_of "${who%:*}-$classes"; done
+    done
     all_done
 }
 
