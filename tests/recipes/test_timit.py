@@ -77,3 +77,22 @@ def test_real_sample(root, corpora, tmp_path):
     for name in ("ml_4", "held_out"):
         boundaries = json.loads((tmp_path / "boundaries" / name / "boundaries.json").read_text())
         assert boundaries["percent_within_ms"]["20"] >= 78 and abs(boundaries["bias_ms"]) < 3
+
+
+@pytest.mark.slow
+def test_tables_leave_out_a_gender_that_is_not_there(root, corpora, tmp_path):
+    """Four real speakers: a man is test and no woman, so there are tables of men and of both."""
+    sample = corpora / "timit_sample"
+    if not sample.is_dir():
+        pytest.skip(f"{sample}: no such folder")
+    for name in ("dr1-fvmh0", "dr1-mcpm0", "dr2-faem0", "dr2-marc0"):
+        (tmp_path / "four").mkdir(exist_ok=True)
+        (tmp_path / "four" / name).symlink_to(sample / name, target_is_directory=True)
+    exp = tmp_path / "exp"
+    run = [root / "recipes" / "timit" / "run.sh", "--corpus", tmp_path / "four", "--partial", "true", "--exp", exp]
+    for first, last in ((0, 1), (10, 10)):
+        command = [*map(str, run), "--stage", str(first), "--stop-stage", str(last)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert "no fe in test: left out" in done.stderr
+    assert {path.name for path in (exp / "tables").iterdir()} == {"ma+fe-4", "ma+fe-6", "ma-4", "ma-6", "phones"}
