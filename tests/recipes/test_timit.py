@@ -78,6 +78,23 @@ def test_real_sample(root, corpora, tmp_path):
         boundaries = json.loads((tmp_path / "boundaries" / name / "boundaries.json").read_text())
         assert boundaries["percent_within_ms"]["20"] >= 78 and abs(boundaries["bias_ms"]) < 3
 
+    # Broad phones of all of them: extended Baum-Welch corrects errors of maximum likelihood on speakers not heard.
+    settings, tables, models = ["--conf", root / "conf/timit_gmm.toml"], tmp_path / "tables", tmp_path / "gmm"
+    run_step(root, "make_tables", *settings, "--mfcc", tmp_path / "mfcc", "--labels", tmp_path / "data",
+             "--map", root / "conf/timit_classes.toml", "--map-table", "broad6", "--out", tables)  # fmt: skip
+    run_step(root, "train_gmm", *settings, "--data", tables, "--out", models / "ml")
+    errors = {}
+    for criterion in ("ml", "cl", "mm"):
+        model = models / criterion
+        if criterion != "ml":
+            run_step(root, "train_ebw", *settings, "--criterion", criterion, "--data", tables, "--init", models / "ml",
+                     "--out", model)  # fmt: skip
+        run_step(root, "test_gmm", "--model", model, "--data", tables, "--system", criterion,
+                 "--out", models / "test" / criterion)  # fmt: skip
+        score = json.loads((models / "test" / criterion / "test" / "score.json").read_text())
+        errors[criterion] = score["errors"]
+    assert max(errors["cl"], errors["mm"]) < 0.92 * errors["ml"]
+
 
 @pytest.mark.slow
 def test_tables_leave_out_a_gender_that_is_not_there(root, corpora, tmp_path):
