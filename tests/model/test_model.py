@@ -171,8 +171,13 @@ def test_likelihoods_of_a_ragged_pool(dtype, tolerance):
     np.testing.assert_allclose(found, expected[:, states], atol=tolerance, rtol=1e-6)
     whole = evaluate(compiled, x)
     np.testing.assert_array_equal(whole.log_likelihoods, found)
-    shares = whole.shares / np.repeat(whole.totals, hmms.pool.sizes[states], axis=0)
-    np.testing.assert_allclose(np.add.reduceat(shares, compiled.starts[:-1], axis=0), 1, atol=1e-5)
+    for column, state in enumerate(states):
+        size = hmms.pool.sizes[state]
+        assert compiled.gaussians[:size, column].tolist() == [*range(*hmms.pool.offsets[state : state + 2])]
+        components = path_components(hmms.pool, x, np.full(len(x), state))[:, :size]
+        shares = whole.shares[:, :size, column] / whole.totals[:, column, None]
+        np.testing.assert_allclose(shares, np.exp(components - expected[:, state, None]), atol=5 * tolerance)
+        assert (compiled.gaussians[size:, column] == -1).all() and (whole.shares[:, size:, column] < 1e-37).all()
     parts = [x[:1], x[1:200], x[200:200], x[200:]]
     np.testing.assert_allclose(
         np.concatenate(list(log_likelihoods_of_many(compiled, parts, batch=64))), found, atol=tolerance

@@ -6,7 +6,8 @@ import pytest
 from margo.model.graph import align_graph, isolated_graph, loop_graph
 from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.forward_backward import posteriors
-from margo.search.scaled import network, scaled_posteriors, string_network
+from margo.search.network import network, string_network
+from margo.search.scaled import scaled_posteriors
 from margo.search.strings import string_table
 from oracles import random_hmms
 

@@ -5,8 +5,9 @@ import pytest
 
 from margo.model.graph import align_graph, loop_graph
 from margo.model.likelihood import log_likelihoods, scorer
-from margo.search.strings import align_strings, recognised, string_table
-from margo.search.viterbi import viterbi
+from margo.search.network import network, string_network
+from margo.search.strings import align_strings, string_table
+from margo.search.viterbi import best_scores, viterbi
 from oracles import loop_strings, random_hmms
 
 
@@ -36,17 +37,23 @@ def test_same_paths_as_forced_alignment(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_recognised_says_what_viterbi_says(seed):
+def test_best_scores_are_those_of_viterbi(seed):
+    """On a loop, and on the chain of each string: a string is recognised where the two are the same."""
     rng = np.random.default_rng(seed)
-    hmms = random_hmms(rng, words=3, silence=seed % 2 == 0)
+    hmms = random_hmms(rng, words=3, silence=seed % 2 == 0, tee=seed >= 2)
     graph = loop_graph(hmms, -1.0)
     lengths = rng.integers(1, 14, 30)
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    bounds, wanted = np.concatenate([[0], np.cumsum(lengths)]), rng.random(30) < 0.8
     scores = log_likelihoods(scorer(hmms.pool, graph.states, np.float64), 1.5 * rng.normal(size=(bounds[-1], 2)))
-    found = [viterbi(graph, scores[a:b]) for a, b in zip(bounds[:-1], bounds[1:])]
-    best = [tuple(segment.index for segment in path.words) if path else None for path in found]
-    asked = [string if string and rng.random() < 0.5 else tuple(rng.integers(0, 3, rng.integers(1, 4)).tolist())
-             for string in best]  # fmt: skip
-    expected = [string == answer for string, answer in zip(asked, best)]
-    assert recognised(graph, scores, bounds, asked).tolist() == expected
-    assert any(expected) and not all(expected)
+    table, strings = string_table(hmms, graph.states), list(loop_strings(hmms, 2))
+    best = best_scores(network(graph), scores, bounds, wanted)
+    forced = np.array([best_scores(string_network(table, string), scores, bounds, wanted) for string in strings])
+    forced -= np.array([len(string) for string in strings])[:, None]  # the loop's penalty
+    assert np.isnan(best[~wanted]).all() and np.isnan(forced[:, ~wanted]).all()
+    for i in np.flatnonzero(wanted):
+        path = viterbi(graph, scores[bounds[i] : bounds[i + 1]])
+        assert best[i] == (pytest.approx(path.score, rel=1e-12) if path else -np.inf)
+        for string, score in zip(strings, forced[:, i]):
+            own = path is not None and string == tuple(segment.index for segment in path.words)
+            assert own == (score > -np.inf and score >= best[i] - 1e-12 * abs(best[i]))
+    assert (forced[:, wanted].max(axis=0) == pytest.approx(best[wanted])) is False  # longer strings win at times

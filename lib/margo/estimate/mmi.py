@@ -10,6 +10,9 @@ MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: w
 reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so that
 each word of the reference found in its place counts 1; silence earns nothing.
 
+All is exact but that posteriors of a Gaussian in a frame up to ``prune`` are left out of the sums: each takes at most
+``prune`` times its frame from them (see :func:`margo.estimate.stats.add_contested`).
+
 The update is extended Baum-Welch (:mod:`margo.estimate.ebw`) with D = growth * (occupancy in the denominator), and
 I-smoothing: tau frames of each Gaussian's numerator mean and variance added to its numerator.
 """
@@ -17,24 +20,26 @@ I-smoothing: tau frames of each Gaussian's numerator mean and variance added to 
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from margo.estimate.ebw_hmm import ebw_step
 from margo.estimate.ml import unusable
 from margo.estimate.options import MmiOptions
 from margo.estimate.paths import misfit
 from margo.estimate.signed import gradients
-from margo.estimate.stats import Stats, add_gaussians
+from margo.estimate.stats import Stats, add_contested, add_gaussians, add_moments
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import evaluate, scorer
+from margo.model.likelihood import evaluate, flatten, scorer
+from margo.model.room import Room
 from margo.search.forward_backward import posteriors
-from margo.search.scaled import Network, network, scaled_posteriors, string_network
-from margo.search.strings import recognised, string_table
-from margo.search.viterbi import viterbi
+from margo.search.network import Network, network, string_network
+from margo.search.scaled import scaled_posteriors
+from margo.search.strings import string_table
+from margo.search.viterbi import best_scores, viterbi
 
 BATCH = 1024  # frames that go through the products together
+ROUNDING = 1e-12  # part of a path's score by which it may differ when summed in another order
 
 
 @dataclass(eq=False)
@@ -90,6 +95,7 @@ def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> 
             batch.append((name, x, words))
             frames += len(x)
     dropped += space.add(stats, batch) if batch else []
+    space.finish(stats)
     stats.net.dropped = tuple(dropped)
     return stats
 
@@ -131,6 +137,15 @@ def _about_means(hmms: HmmSet, stats: Stats) -> tuple[np.ndarray, ...]:
     return stats.occupancy, stats.first - n * gap, stats.second - 2 * gap * stats.first + n * gap**2
 
 
+@dataclass(frozen=True, eq=False)
+class _Flat:
+    """Log-likelihoods [T, S'], the largest of each frame [T], and their kappa-th powers relative to it [T, S']."""
+
+    scores: np.ndarray
+    peaks: np.ndarray
+    linear: np.ndarray
+
+
 class _Space:
     """A model compiled for a pass."""
 
@@ -138,24 +153,29 @@ class _Space:
         self.hmms, self.options = hmms, options
         self.weighed = weighed_grammar(hmms, options.acoustic_scale)
         self.graph = recognition_graph(self.weighed)
-        self.decoder = recognition_graph(hmms)
         self.network = network(self.graph)
+        same = self.weighed.meta["grammar"] == hmms.meta.get("grammar")  # as where there is but one word
+        self.decoder = self.network if same else network(recognition_graph(hmms))
         self.table = string_table(hmms, self.graph.states)
         self.compiled = scorer(hmms.pool, self.graph.states, np.float64 if options.double else np.float32)
         self.transitions = "transitions" in options.parameters
+        self.room = Room()
+        self.moments = np.zeros((self.compiled.gaussians.size, len(self.compiled.matrix)))
+        self.against = np.zeros(self.compiled.gaussians.size)
 
     def add(self, stats: MmiStats, batch) -> list[tuple[str, str]]:
         """Statistics of a batch; returns the utterances that had to be dropped."""
         kappa = self.options.acoustic_scale
-        evaluation = evaluate(self.compiled, np.concatenate([x for _, x, _ in batch]))
-        scores, dtype = evaluation.log_likelihoods, evaluation.shares.dtype
+        evaluation = evaluate(self.compiled, np.concatenate([x for _, x, _ in batch]), self.room)
+        scores = evaluation.log_likelihoods
         lengths = np.array([len(x) for _, x, _ in batch])
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         strings = [tuple(self.hmms.word_index[word] for word in words) for _, _, words in batch]
-        above, below = np.zeros(scores.shape), np.zeros(scores.shape)
-        flat = _Flattened(scores, kappa, dtype)
+        above, below = (self.room.array(name, scores.shape, self.compiled.matrix.dtype) for name in ("above", "below"))
+        flat = self.flattened("flat", scores)
         # The numerator of each run of utterances with the same words, then all denominators.
         objectives = np.array([string_score(self.weighed, words) for _, _, words in batch])
+        spoken = np.array([string_score(self.hmms, words) for _, _, words in batch])  # scores of best paths
         starts = [i for i in range(len(batch)) if i == 0 or strings[i] != strings[i - 1]]
         for first, last in zip(starts, [*starts[1:], len(batch)]):
             net, words = string_network(self.table, strings[first]), batch[first][2]
@@ -164,38 +184,49 @@ class _Space:
             totals = self.run(net, lambda words=words: align_graph(self.hmms, words), flat, bounds, own, above,
                               stats.transitions_for)  # fmt: skip
             objectives[own] += totals[own]
+            spoken[own] += best_scores(net, scores, bounds, own)[own]
         fits = objectives > -np.inf
-        rivals = (
-            _Flattened(scores - self.boosts(batch, scores, bounds, fits), kappa, dtype) if self.options.boost else flat
-        )
-        totals = self.run(self.network, lambda: self.graph, rivals, bounds, fits, below, stats.transitions_against)
+        if self.options.boost:
+            flat = self.flattened("boosted", scores - self.boosts(batch, scores, bounds, fits))
+        totals = self.run(self.network, lambda: self.graph, flat, bounds, fits, below, stats.transitions_against)
         stats.net.log_likelihood += float((objectives[fits] - totals[fits]).sum())
         stats.net.utterances += int(fits.sum())
         stats.net.frames += int(lengths[fits].sum())
-        stats.errors += int((~recognised(self.decoder, scores, bounds, strings))[fits].sum())
-        add_gaussians(stats.net, self.compiled, evaluation, kappa * (above - below))
+        best = best_scores(self.decoder, scores, bounds, fits)
+        stats.errors += int((spoken < best - ROUNDING * np.abs(best))[fits].sum())
+        for i in np.flatnonzero(~fits):
+            above[bounds[i] : bounds[i + 1]] = below[bounds[i] : bounds[i + 1]] = 0
+        add_contested(self.moments, self.against, evaluation, above, below, self.options.prune)
         if stats.numerator is not None:
             add_gaussians(stats.numerator, self.compiled, evaluation, kappa * above)
-        shared = np.empty(len(self.compiled.gaussians))
-        _share_out(evaluation.shares, evaluation.totals, np.ascontiguousarray(below.T), self.compiled.starts, shared)
-        stats.against[self.compiled.gaussians] += kappa * shared
         return [
             (batch[i][0], misfit(int(lengths[i]), string_score(self.hmms, batch[i][2]))) for i in np.flatnonzero(~fits)
         ]
 
-    def run(self, net: Network, graph, flat: "_Flattened", bounds, wanted, occupancies, transitions) -> np.ndarray:
+    def finish(self, stats: MmiStats) -> None:
+        """Hand over what the batches have summed."""
+        kappa, gaussians = self.options.acoustic_scale, self.compiled.gaussians.ravel()
+        add_moments(stats.net, self.compiled, kappa * self.moments)
+        stats.against[gaussians[gaussians >= 0]] += kappa * self.against[gaussians >= 0]
+
+    def flattened(self, name: str, scores: np.ndarray) -> "_Flat":
+        linear = self.room.array(name, scores.shape, self.compiled.matrix.dtype)
+        return _Flat(scores, flatten(scores, self.options.acoustic_scale, linear), linear)
+
+    def run(self, net: Network, graph, flat: "_Flat", bounds, wanted, occupancies, transitions) -> np.ndarray:
         """Log totals [N] of the ``wanted`` utterances, posteriors and transition counts added; utterances for which
         the linear domain does not do are done in the log domain, on the graph that ``graph()`` gives."""
+        kappa = self.options.acoustic_scale
         counts = np.zeros(len(net.source)) if self.transitions else None
         totals = scaled_posteriors(net, flat.linear, bounds, wanted, occupancies, counts)
-        totals += flat.kappa * np.add.reduceat(flat.peaks, bounds[:-1])
+        totals += kappa * np.add.reduceat(flat.peaks, bounds[:-1])
         if self.transitions:
             used = net.transition >= 0
             transitions += np.bincount(net.transition[used], counts[used], len(transitions))
         for i in np.flatnonzero(wanted & np.isnan(totals)):
             exact, place = graph(), slice(bounds[i], bounds[i + 1])
             columns = np.searchsorted(self.graph.states, exact.states)
-            found = posteriors(exact, flat.scores[place][:, columns], scale=flat.kappa)
+            found = posteriors(exact, flat.scores[place][:, columns], scale=kappa)
             occupancies[place, columns] += found.occupancies
             totals[i] = found.log_likelihood[0]
             if self.transitions:
@@ -221,21 +252,3 @@ class _Space:
             columns = np.searchsorted(self.graph.states, np.unique(states))
             earned[segment.start : segment.end, columns] = 1 / (segment.end - segment.start)
         return earned
-
-
-class _Flattened:
-    """Log-likelihoods [T, S'] and their kappa-th powers in ``dtype``, each frame relative to its best state."""
-
-    def __init__(self, scores: np.ndarray, kappa: float, dtype):
-        self.scores, self.kappa = scores, kappa
-        self.peaks = scores.max(axis=1)
-        self.linear = np.exp((kappa * (scores - self.peaks[:, None])).astype(dtype))
-
-
-@njit(cache=True)
-def _share_out(shares, totals, occupancies, starts, out):
-    """out [C]: what state occupancies [S', T] come to for each component, from an Evaluation's shares and totals."""
-    for state in range(len(starts) - 1):
-        factors = occupancies[state] / totals[state]
-        for row in range(starts[state], starts[state + 1]):
-            out[row] = (shares[row] * factors).sum()

@@ -13,22 +13,24 @@ import numpy as np
 from numba import njit
 
 from margo.model.pool import NEVER, GaussianPool
+from margo.model.room import Room
 
-BLOCK = 1 << 18  # elements of the [C, T] product made at a time: about a megabyte, so that it stays in cache
+BLOCK = 1 << 16  # elements of the product made at a time: a quarter of a megabyte, so that it stays in cache
+VECTOR = 16  # extended frames are whole vectors of this many numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
     """A pool, or some of its states, as one matrix.
 
-    states int [S'] (pool states, in the order of the columns of the results), gaussians int [C] (pool Gaussian of each
-    row of ``matrix``), starts int [S' + 1] (rows of each state), matrix [C, 2D + 1], centre [D].
+    states int [S'] (pool states, in the order of the columns of the results), gaussians int [M, S'] (pool Gaussian of
+    the m-th component of each state, -1 for none: M is the largest number), matrix [W, M S'] (a column for each of
+    these, W being 2D + 1 and some zeros, see :func:`extend`), centre [D].
     """
 
     pool: GaussianPool
     states: np.ndarray
     gaussians: np.ndarray
-    starts: np.ndarray
     matrix: np.ndarray
     centre: np.ndarray
 
@@ -37,8 +39,8 @@ class Scorer:
 class Evaluation:
     """Frames under a scorer, with what is needed to share a state's posterior out over its components.
 
-    extended [T, 2D + 1], log_likelihoods float64 [T, S'], shares [C, T] (component likelihoods relative to the best of
-    the state), totals [S', T] (their sums): the posterior of a component within its state is shares / totals.
+    extended [T, W], log_likelihoods float64 [T, S'], shares [T, M, S'] (component likelihoods relative to the best of
+    the state), totals [T, S'] (their sums): the posterior of a component within its state is shares / totals.
     """
 
     extended: np.ndarray
@@ -55,22 +57,32 @@ def centre_of(pool: GaussianPool) -> np.ndarray:
 def scorer(pool: GaussianPool, states=None, dtype=np.float32) -> Scorer:
     """Compile ``states`` of ``pool`` (all by default) for :func:`log_likelihoods` and :func:`evaluate`."""
     states = np.arange(pool.n_states) if states is None else np.asarray(states, np.int64)
-    sizes = pool.sizes[states]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    gaussians = np.arange(starts[-1]) + np.repeat(pool.offsets[states] - starts[:-1], sizes)
-    return Scorer(pool, states, gaussians, starts, pool.exponents[gaussians].astype(dtype), pool.centre)
+    components = np.arange(pool.sizes[states].max())[:, None]
+    gaussians = np.where(components < pool.sizes[states], pool.offsets[states] + components, -1)
+    exponents = pool.exponents
+    matrix = np.zeros((_width(pool.dimension), gaussians.size), dtype)
+    matrix[: exponents.shape[1]] = exponents.T[:, gaussians.ravel()]
+    matrix[:, gaussians.ravel() < 0] = 0
+    matrix[2 * pool.dimension, gaussians.ravel() < 0] = NEVER
+    return Scorer(pool, states, gaussians, matrix, pool.centre)
 
 
-def extend(compiled: Scorer, x: np.ndarray) -> np.ndarray:
-    """``[y^2, y, 1]`` of centred frames y, [T, 2D + 1], in the scorer's precision."""
+def _width(dimension: int) -> int:
+    """``2 D + 1`` rounded up to whole vectors."""
+    return -(-(2 * dimension + 1) // VECTOR) * VECTOR
+
+
+def extend(compiled: Scorer, x: np.ndarray, room: Room) -> np.ndarray:
+    """``[y^2, y, 1, 0 ...]`` of centred frames y, [T, W], in the scorer's precision."""
     dimension = compiled.pool.dimension
     if x.ndim != 2 or x.shape[1] != dimension:
         raise ValueError(f"frames have shape {x.shape}, the model expects [T, {dimension}]")
-    extended = np.empty((len(x), 2 * dimension + 1), compiled.matrix.dtype)
+    extended = room.array("extended", (len(x), len(compiled.matrix)), compiled.matrix.dtype)
     centred = extended[:, dimension : 2 * dimension]
     np.subtract(x, compiled.centre.astype(extended.dtype), out=centred)
     np.multiply(centred, centred, out=extended[:, :dimension])
-    extended[:, -1] = 1
+    extended[:, 2 * dimension] = 1
+    extended[:, 2 * dimension + 1 :] = 0
     return extended
 
 
@@ -81,11 +93,13 @@ def log_likelihoods(compiled: Scorer, x: np.ndarray) -> np.ndarray:
     """
     if np.isnan(x).any():
         return _log_likelihoods_missing(compiled, x)
-    extended = extend(compiled, x)
+    room = Room()
+    extended = extend(compiled, x, room)
     out = np.empty((len(x), len(compiled.states)))
-    for place, block in _blocks(compiled, extended):
-        logs, _ = _reduce(compiled, block)
-        out[place] = logs.T
+    for place in _blocks(compiled, len(x)):
+        block = room.array("block", (len(extended[place]), compiled.matrix.shape[1]), extended.dtype)
+        totals = room.array("totals", out[place].shape, extended.dtype)
+        _densities(compiled, extended[place], block, totals, out[place])
     return out
 
 
@@ -99,12 +113,28 @@ def log_likelihoods_of_many(compiled: Scorer, frames: list[np.ndarray], batch: i
         yield from np.split(together, np.cumsum(lengths[members])[:-1])
 
 
-def evaluate(compiled: Scorer, x: np.ndarray) -> Evaluation:
-    """As :func:`log_likelihoods`, keeping the components' shares for :mod:`margo.estimate.stats`; x without NaN."""
-    extended = extend(compiled, x)
-    shares = compiled.matrix @ extended.T
-    logs, totals = _reduce(compiled, shares)
-    return Evaluation(extended, np.ascontiguousarray(logs.T, np.float64), shares, totals)
+def evaluate(compiled: Scorer, x: np.ndarray, room: Room | None = None) -> Evaluation:
+    """As :func:`log_likelihoods`, keeping the components' shares for :mod:`margo.estimate.stats`; x without NaN.
+
+    In ``room``, where given, the arrays hold until its next use.
+    """
+    room = room or Room()
+    extended = extend(compiled, x, room)
+    shape = len(x), len(compiled.states)
+    shares = room.array("shares", (len(x), compiled.matrix.shape[1]), extended.dtype)
+    totals, out = room.array("totals", shape, extended.dtype), room.array("log_likelihoods", shape)
+    for place in _blocks(compiled, len(x)):
+        _densities(compiled, extended[place], shares[place], totals[place], out[place])
+    return Evaluation(extended, out, shares.reshape(len(x), *compiled.gaussians.shape), totals)
+
+
+def flatten(log_likelihoods: np.ndarray, kappa: float, powers: np.ndarray) -> np.ndarray:
+    """Puts the kappa-th powers of likelihoods [T, S'] into ``powers``, each frame's relative to its best state's, and
+    returns the log-likelihoods of these [T]."""
+    peaks = np.empty(len(log_likelihoods))
+    power = _flatten_single if powers.dtype == np.float32 else _flatten_double
+    power(log_likelihoods, kappa, powers, peaks)
+    return peaks
 
 
 def path_components(pool: GaussianPool, x: np.ndarray, states: np.ndarray) -> np.ndarray:
@@ -126,91 +156,141 @@ def best_gaussians(pool: GaussianPool, x: np.ndarray, states: np.ndarray) -> np.
     return pool.offsets[np.asarray(states)] + path_components(pool, x, states).argmax(axis=1)
 
 
-def _blocks(compiled: Scorer, extended: np.ndarray):
-    """(frames, products [C, t]) a block at a time, all in one buffer."""
-    rows, frames = len(compiled.gaussians), len(extended)
-    step = max(32, BLOCK // rows)
-    buffer = np.empty(rows * min(step, frames), extended.dtype)
-    for first in range(0, frames, step):
-        part = extended[first : first + step]
-        block = buffer[: rows * len(part)].reshape(rows, len(part))
-        np.matmul(compiled.matrix, part.T, out=block)
-        yield slice(first, first + len(part)), block
+def _blocks(compiled: Scorer, frames: int) -> list[slice]:
+    """Successive frames whose product stays in cache."""
+    step = max(32, BLOCK // compiled.gaussians.size)
+    return [slice(first, min(first + step, frames)) for first in range(0, frames, step)]
 
 
-def _reduce(compiled: Scorer, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log-sum-exp over the rows of each state, [S', T], and the sums; ``block`` [C, T] becomes exp(block - peak)."""
-    peaks = np.empty((len(compiled.states), block.shape[1]), block.dtype)
-    totals = np.empty_like(peaks)
+def _densities(compiled: Scorer, extended, shares, totals, out) -> None:
+    """Fills ``shares`` [T, M S'], ``totals`` [T, S'] and log-likelihoods ``out`` [T, S'] of some frames."""
+    np.matmul(extended, compiled.matrix, out=shares)
+    _reduce(compiled, shares, totals, out)
+
+
+def _reduce(compiled: Scorer, block: np.ndarray, totals: np.ndarray, out: np.ndarray) -> None:
+    """Log-sum-exp over the components of each state into ``out`` [T, S'], the sums relative to the largest into
+    ``totals`` [T, S']; ``block`` [T, M S'] becomes exp(block - largest)."""
     reduce = _reduce_single if block.dtype == np.float32 else _reduce_double
-    reduce(block, compiled.starts, peaks, totals)
-    return peaks + np.log(totals), totals
+    reduce(block.reshape(len(block), *compiled.gaussians.shape), totals, out)
 
 
 def _log_likelihoods_missing(compiled: Scorer, x: np.ndarray) -> np.ndarray:
     """The slower path with a mask [T, D]: each dimension's constant counts only where it is observed."""
     pool, dimension, dtype = compiled.pool, compiled.pool.dimension, compiled.matrix.dtype
+    gaussians = compiled.gaussians.ravel()
     observed = ~np.isnan(x)
     centred = np.where(observed, x - compiled.centre, 0).astype(dtype)
-    means, variances = pool.means[compiled.gaussians] - compiled.centre, pool.variances[compiled.gaussians]
+    means, variances = pool.means[gaussians] - compiled.centre, pool.variances[gaussians]
     constants = (-0.5 * (np.log(2 * np.pi * variances) + means**2 / variances)).astype(dtype)
-    weights = np.maximum(pool.log_weights[compiled.gaussians], NEVER).astype(dtype)
-    block = compiled.matrix[:, :dimension] @ (centred**2).T
-    block += compiled.matrix[:, dimension : 2 * dimension] @ centred.T
-    block += constants @ observed.T.astype(dtype)
-    block += weights[:, None]
-    return np.ascontiguousarray(_reduce(compiled, block)[0].T, np.float64)
-
-
-@njit(cache=True, inline="always")
-def _peaks(block, first, last, peak):
-    peak[:] = block[first]
-    for row in range(first + 1, last):
-        for t in range(len(peak)):
-            peak[t] = block[row, t] if block[row, t] > peak[t] else peak[t]
+    weights = np.where(gaussians < 0, NEVER, np.maximum(pool.log_weights[gaussians], NEVER)).astype(dtype)
+    block = centred**2 @ compiled.matrix[:dimension]
+    block += centred @ compiled.matrix[dimension : 2 * dimension]
+    block += observed.astype(dtype) @ constants.T
+    block += weights
+    out = np.empty((len(x), len(compiled.states)))
+    _reduce(compiled, block, np.empty(out.shape, dtype), out)
+    return out
 
 
 @njit(cache=True, inline="always")
 def _exp(x):
-    """exp of a float32 up to zero, to 6e-8 absolute, in operations that the compiler can vectorise (a call to the
-    library's exp cannot be): 2^z = 2^n 2^f with n the nearest integer, put into the exponent's bits, and 2^f, f between
-    -1/2 and 1/2, the Taylor polynomial of exp(f log 2)."""
-    z = x * np.float32(1 / np.log(2))
-    z = z if z > np.float32(-126) else np.float32(-126)
-    n = np.int32(z - np.float32(0.5))
-    f = (z - np.float32(n)) * np.float32(np.log(2))
-    p = np.float32(1 / 720) * f + np.float32(1 / 120)
-    p = p * f + np.float32(1 / 24)
-    p = p * f + np.float32(1 / 6)
-    p = p * f + np.float32(1 / 2)
+    """exp of a float32 up to zero, to 2e-7 absolute, in operations that the compiler can vectorise (a call to the
+    library's exp cannot be): 2^z = 2^n 2^f with n the nearest integer, which adding a large number leaves in the lowest
+    bits, to be added to the exponent of 2^f; that is a polynomial of least relative error, f from -1/2 to 1/2."""
+    x = x if x > np.float32(-87) else np.float32(-87)
+    shifted = x * np.float32(1 / np.log(2)) + np.float32(1.5 * 2**23)
+    f = x * np.float32(1 / np.log(2)) - (shifted - np.float32(1.5 * 2**23))
+    p = np.float32(0.0013276468) * f + np.float32(0.009675541)
+    p = p * f + np.float32(0.055507135)
+    p = p * f + np.float32(0.2402212)
+    p = p * f + np.float32(0.69314694)
     p = p * f + np.float32(1)
-    p = p * f + np.float32(1)
-    return p * np.int32((n + np.int32(127)) << np.int32(23)).view(np.float32)
+    power = np.float32(shifted).view(np.int32) << np.int32(23)
+    return np.int32(np.float32(p).view(np.int32) + power).view(np.float32)
+
+
+@njit(cache=True, inline="always")
+def _log(x):
+    """log of a float32 of 1 or more, to 3e-7 absolute, vectorisable as _exp is: of x = 2^n m, m about 1, n log 2 plus
+    the series of 2 artanh((m - 1) / (m + 1))."""
+    bits = np.float32(x).view(np.int32)
+    n = np.int32(np.int32(bits - np.int32(0x3F3504F3)) >> np.int32(23))  # less the bits of sqrt(1/2)
+    m = np.int32(bits - np.int32(n << np.int32(23))).view(np.float32)
+    s = (m - np.float32(1)) / (m + np.float32(1))
+    p = np.float32(2 / 9) * s * s + np.float32(2 / 7)
+    p = p * s * s + np.float32(2 / 5)
+    p = p * s * s + np.float32(2 / 3)
+    p = p * s * s + np.float32(2)
+    return np.float32(n) * np.float32(np.log(2)) + s * p
+
+
+@njit(cache=True, fastmath={"contract"}, error_model="numpy")
+def _reduce_single(block, totals, out):
+    frames, components, states = block.shape
+    flat, peak = block.reshape(frames, components * states), np.empty(states, np.float32)
+    for t in range(frames):
+        total = totals[t]
+        peak[:] = block[t, 0]
+        if components == 1:
+            block[t, 0] = 1
+            total[:] = 1
+        else:
+            for m in range(1, components):
+                line = block[t, m]
+                for s in range(states):
+                    peak[s] = line[s] if line[s] > peak[s] else peak[s]
+            for m in range(components):
+                line = block[t, m]
+                for s in range(states):
+                    line[s] -= peak[s]
+            everything = flat[t]
+            for i in range(len(everything)):  # one long loop: states may be few
+                everything[i] = _exp(everything[i])
+            total[:] = 0
+            for m in range(components):
+                line = block[t, m]
+                for s in range(states):
+                    total[s] += line[s]
+            for s in range(states):
+                peak[s] += _log(total[s])
+        out[t] = peak
 
 
 @njit(cache=True)
-def _reduce_single(block, starts, peaks, totals):
-    for state in range(len(starts) - 1):
-        peak, total = peaks[state], totals[state]
-        _peaks(block, starts[state], starts[state + 1], peak)
-        total[:] = 0
-        for row in range(starts[state], starts[state + 1]):
-            for t in range(len(peak)):
-                share = _exp(block[row, t] - peak[t])
-                block[row, t] = share
-                total[t] += share
+def _reduce_double(block, totals, out):
+    frames, components, states = block.shape
+    for t in range(frames):
+        for s in range(states):
+            peak, total = block[t, :, s].max(), 0.0
+            for m in range(components):
+                block[t, m, s] = np.exp(block[t, m, s] - peak)
+                total += block[t, m, s]
+            totals[t, s], out[t, s] = total, peak + np.log(total)
+
+
+@njit(cache=True, fastmath={"nnan", "nsz"}, inline="always")
+def _peak(row):
+    peak = row[0]
+    for s in range(1, len(row)):
+        peak = row[s] if row[s] > peak else peak
+    return peak
+
+
+@njit(cache=True, fastmath={"contract", "nnan", "nsz"})
+def _flatten_single(scores, kappa, powers, peaks):
+    for t in range(len(scores)):
+        peak = peaks[t] = _peak(scores[t])
+        for s in range(scores.shape[1]):
+            powers[t, s] = _exp(np.float32(kappa * (scores[t, s] - peak)))
 
 
 @njit(cache=True)
-def _reduce_double(block, starts, peaks, totals):
-    for state in range(len(starts) - 1):
-        peak, total = peaks[state], totals[state]
-        _peaks(block, starts[state], starts[state + 1], peak)
-        total[:] = 0
-        for row in range(starts[state], starts[state + 1]):
-            for t in range(len(peak)):
-                block[row, t] = np.exp(block[row, t] - peak[t])
-                total[t] += block[row, t]
+def _flatten_double(scores, kappa, powers, peaks):
+    for t in range(len(scores)):
+        peak = peaks[t] = _peak(scores[t])
+        for s in range(scores.shape[1]):
+            powers[t, s] = np.exp(kappa * (scores[t, s] - peak))
 
 
 @njit(cache=True)

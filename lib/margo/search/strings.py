@@ -11,10 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from margo.model.graph import Graph
 from margo.model.hmm import HmmSet
-from margo.search.forward_backward import checked
-from margo.search.viterbi import _viterbi
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,39 +118,6 @@ def string_chain(table: StringTable, string) -> list[int]:
         chain += table.word_units[word]
         chain += [table.silence] if table.silence >= 0 else []
     return chain
-
-
-def recognised(graph: Graph, log_likelihoods: np.ndarray, bounds: np.ndarray, strings) -> np.ndarray:
-    """Whether the best path of each utterance has its string's words (tuples of word indices), bool [N].
-
-    ``log_likelihoods`` [T, S'] of the graph's states; utterance i is rows ``bounds[i]:bounds[i + 1]``.
-    """
-    starts = np.concatenate([[0], np.cumsum([len(string) for string in strings])]).astype(np.int64)
-    words = np.array([word for string in strings for word in string], np.int64)
-    right = np.empty(len(strings), np.bool_)
-    _recognised(graph.arc_start, graph.source, graph.log_prob, graph.state, graph.word, graph.start, graph.end,
-                checked(graph, log_likelihoods), bounds, starts, words, right)  # fmt: skip
-    return right
-
-
-@njit(cache=True)
-def _recognised(arc_start, source, log_prob, state, word, start, end, scores, bounds, starts, words, right):
-    nodes = len(arc_start) - 1
-    for utterance in range(len(right)):
-        own = scores[bounds[utterance] : bounds[utterance + 1]]
-        back = np.empty((len(own) + 1, nodes), np.int32)
-        right[utterance] = False
-        if not _viterbi(arc_start, source, log_prob, state, start, end, own, np.inf, back) > -np.inf:
-            continue
-        row, node, left, same = len(own), end, starts[utterance + 1], True
-        while same and (row > 0 or node != start):
-            arc = back[row, node]
-            row -= node < len(state)
-            if word[arc] >= 0:
-                left -= 1
-                same = left >= starts[utterance] and words[left] == word[arc]
-            node = source[arc]
-        right[utterance] = same and left == starts[utterance]
 
 
 @njit(cache=True)
