@@ -7,9 +7,9 @@ works on R x R matrices per sample and never forms a D x D one ([R18] 3.3).
 
 import numpy as np
 
+from margo.errors import MargoError
+
 LOG_2PI = float(np.log(2.0 * np.pi))
-# Samples by components handled at once where every sample needs its own R x R matrix: bounds the memory.
-CHUNK_ENTRIES = 4_000_000
 
 
 def log_diagonal(x, means, variances) -> np.ndarray:
@@ -57,18 +57,19 @@ def log_full(x, means, covariances) -> np.ndarray:
 
 
 def marginal_form(diagonal, factor, precision: bool):
-    """DPLR matrices as covariances ``B^(1/2) (I + sign U U') B^(1/2)``: ``(b[K, D], U[K, D, R], sign)``.
+    """DPLR matrices as covariances ``B^(1/2) (I + sign U U') B^(1/2)``.
 
+    Returns ``(b^(-1/2) [K, D], log(2 pi b) [K, D], U [K, D, R], sign)``.
     A covariance ``A + S S'`` has ``b = a`` and ``U = A^(-1/2) S``. A precision ``A + S S'`` has the covariance
     ``A^-1 - A^-1 S (I + S' A^-1 S)^-1 S' A^-1``, so ``b = 1/a``, ``U = A^(-1/2) S L^-T`` with ``L L' = I + S' A^-1 S``
     and sign -1. Either way the marginal of some dimensions is had by dropping entries of ``b`` and rows of ``U``.
     """
     root = factor / np.sqrt(diagonal)[:, :, None]
     if not precision:
-        return diagonal, root, 1.0
+        return 1.0 / np.sqrt(diagonal), LOG_2PI + np.log(diagonal), root, 1.0
     lower = np.linalg.cholesky(np.eye(factor.shape[2]) + root.transpose(0, 2, 1) @ root)
     solved = np.linalg.solve(lower, root.transpose(0, 2, 1)).transpose(0, 2, 1)
-    return 1.0 / diagonal, np.ascontiguousarray(solved), -1.0
+    return np.sqrt(diagonal), LOG_2PI - np.log(diagonal), np.ascontiguousarray(solved), -1.0
 
 
 def as_precision(diagonal, factor, precision: bool):
@@ -96,46 +97,12 @@ def log_dplr(x, means, diagonal, factor, precision: bool) -> np.ndarray:
     return 0.5 * (log_det - D * LOG_2PI - quadratic - sign * (projected**2).sum(axis=2))
 
 
-def log_dplr_missing(x, means, b, U, sign) -> np.ndarray:
-    """:func:`log_dplr` where values are missing, from :func:`marginal_form`; R x R per sample and Gaussian.
+def log_dplr_missing(x, means, scale, log_b, U, sign) -> np.ndarray:
+    """:func:`log_dplr` where values are missing, from :func:`marginal_form`; R x R per sample and Gaussian."""
+    from margo.classify.lowrank import log_marginals  # numba: loaded where values are missing, not before
 
-    The R x R matrix of a sample is a sum over its observed dimensions: for few samples that sum is made from the
-    observed rows; for many, by one matrix product of the 0/1 patterns with the outer products of all rows.
-    """
-    K, D, R = U.shape
-    seen = ~np.isnan(x)
-    filled = np.where(seen, x, 0.0)
-    log_b = LOG_2PI + np.log(b)
-    root = np.sqrt(b)
-    log_p = np.empty((len(x), K))
-    if len(x) < R:
-        for n, mask in enumerate(seen):
-            index = np.flatnonzero(mask)
-            rows = np.take(U, index, axis=1)
-            delta = (filled[n, index] - means[:, index]) / root[:, index]
-            inner = np.eye(R) + sign * (rows.transpose(0, 2, 1) @ rows)
-            z, log_det = _whiten(inner, (delta[:, None, :] @ rows)[:, 0])
-            quadratic = (delta**2).sum(axis=1) - sign * (z**2).sum(axis=1)
-            log_p[n] = -0.5 * (log_b[:, index].sum(axis=1) + log_det + quadratic)
-        return log_p
-    upper = np.triu_indices(R)
-    chunk = max(1, CHUNK_ENTRIES // (R * R))
-    for first in range(0, len(x), chunk):
-        part, mask = filled[first : first + chunk], seen[first : first + chunk].astype(float)
-        for k in range(K):
-            inner = np.empty((len(part), R, R))
-            inner[:, upper[0], upper[1]] = mask @ (sign * U[k][:, upper[0]] * U[k][:, upper[1]])
-            inner[:, upper[1], upper[0]] = inner[:, upper[0], upper[1]]
-            inner[:, range(R), range(R)] += 1.0
-            delta = (part - means[k]) * mask / root[k]
-            z, log_det = _whiten(inner, delta @ U[k])
-            quadratic = (delta**2).sum(axis=1) - sign * (z**2).sum(axis=1)
-            log_p[first : first + chunk, k] = -0.5 * (mask @ log_b[k] + log_det + quadratic)
+    log_p = log_marginals(np.ascontiguousarray(x, float), means, scale, log_b, U, sign)
+    if np.isnan(log_p).any():
+        k = int(np.isnan(log_p).any(axis=0).argmax())
+        raise MargoError(f"Gaussian {k}: its diagonal plus low rank is not positive definite")
     return log_p
-
-
-def _whiten(matrices, vectors):
-    """``L^-1 v`` and ``log det`` for ``matrices = L L'`` ([B, R, R]) and ``vectors`` [B, R]."""
-    lower = np.linalg.cholesky(matrices)
-    log_det = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-    return np.linalg.solve(lower, vectors[:, :, None])[:, :, 0], log_det
