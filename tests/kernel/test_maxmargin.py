@@ -163,31 +163,12 @@ def test_joint_training_lowers_w_and_moves_the_mixtures():
     y = np.repeat(np.arange(3), 40)
     x = rng.normal(size=(120, 2)) + 1.5 * np.eye(3)[y][:, :2]
     bank = gmm.fit(x, y, 3, 2, rng, tied=True)
-    setting = joint.JointSetting(mixtures=2, iterations=15)
-    made = joint.train_joint(x, y, bank, setting)
+    options = MarginOptions(iterations=15, step=0.1)
+    made = joint.train_joint(x, y, bank, "ll", options)
     objectives = [line.objective for line in made.history]
     assert (np.diff(objectives) <= 0).all() and objectives[-1] < 0.99 * objectives[0]
-    still = joint.train_joint(x, y, bank, replace(setting, iterations=0))
+    still = joint.train_joint(x, y, bank, "ll", replace(options, iterations=0))
     np.testing.assert_array_equal(still.theta, gmm.to_vector(bank, bank))
-
-
-def test_joint_choice_uses_left_out_groups_only():
-    rng = np.random.default_rng(6)
-    y = np.tile(np.arange(3), 40)
-    groups = np.repeat(np.arange(4), 30)
-    offsets = rng.normal(size=(4, 2)) * 3
-    x = rng.normal(size=(120, 2)) * 0.7 + 1.5 * np.eye(3)[y][:, :2] + offsets[groups]
-    settings = [joint.JointSetting(1, True, cost) for cost in (0.1, 1.0)]
-    raw = joint.decide_held_out(x, y, groups, settings, 1, 0)
-    centred = joint.decide_held_out(joint.centre_groups(x, groups), y, groups, settings, 1, 0)
-    assert (centred.argmax(2) != y).mean() < 0.6 * (raw.argmax(2) != y).mean()
-    # what was decided for a group does not change when its labels do
-    other = np.where(groups == 2, (y + 1) % 3, y)
-    np.testing.assert_array_equal(
-        joint.decide_held_out(x, other, groups, settings, 1, 0)[:, groups == 2], raw[:, groups == 2]
-    )
-    chosen, alone, together = joint.choose(centred, y, 2)
-    assert chosen[0] == alone.argmin() and together[0] == alone.min() and together[len(chosen) - 1] == together.min()
 
 
 def test_word_pair_kernel_lowers_w_and_errors():

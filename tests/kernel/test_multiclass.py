@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
-from margo.kernel import joint
 from margo.kernel.multiclass import decode, one_versus_rest, output_codes, pairs, vote
 
 
@@ -85,13 +84,3 @@ def test_codes_are_valid_and_correct_errors():
 def test_code_ties_go_to_the_likelihoods():
     code = np.array([[-1, -1], [1, 1], [-1, 1]])
     assert decode(np.array([[1.0, -1.0]]), code, np.array([[1.0, 2.0, 9.0]])).tolist() == [1]
-
-
-@pytest.mark.parametrize("scheme", joint.SCHEMES)
-def test_every_scheme_separates_separable_classes(scheme):
-    rng = np.random.default_rng(3)
-    y = np.tile(np.arange(4), 30)
-    x = rng.normal(size=(120, 3)) * 0.3 + 3 * np.eye(4)[y][:, :3]
-    setting = joint.JointSetting(mixtures=1)
-    made = joint.classify(x[:80], y[:80], x[80:], setting, scheme, 7, rng)
-    assert (made == y[80:]).mean() > 0.95

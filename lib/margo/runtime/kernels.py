@@ -107,39 +107,76 @@ def write_result(step, system: str, mixtures: int, split: str, truths, predictio
     step.say(f"{system}_{mixtures} {split}: %ERR {np.mean(rates):.2f}{spread}")
 
 
-def held_out(data, options, settings) -> np.ndarray:
-    """Decisions of ``settings`` that share their mixtures on left-out speakers of ``data`` = (x, y, groups)."""
-    from margo.kernel.joint import decide_held_out
+def left_out(data, starts: int, seed: int, task) -> np.ndarray:
+    """Wrong or not [settings, N'] on one group of ``data`` = (x, y, groups), for ``task`` = (settings, group)."""
+    from margo.kernel.systems import classify
 
-    return decide_held_out(*data, settings, options.starts, options.seed)
-
-
-def decided(data, rest, options, settings) -> np.ndarray:
-    """Decisions of ``settings`` that share their mixtures, trained on all of ``data``, on ``rest``."""
-    from margo.kernel.joint import decide
-
-    return decide(*data[:2], rest, settings, options.starts, options.seed)
+    (x, y, groups), (settings, group) = data, task
+    out = groups == group
+    return classify(x[~out], y[~out], x[out], settings, starts, seed) != y[out]
 
 
-def table_of(options, tried: list[dict]) -> dict:
-    """A heatmap of the errors on left-out speakers: mixtures and variances against cost (and steps)."""
-    columns = sorted({(one["cost"], one["iterations"]) for one in tried})
-    rows = sorted({(one["mixtures"], not one["tied"]) for one in tried})
-    percent = {((one["mixtures"], not one["tied"]), (one["cost"], one["iterations"])): one["percent"] for one in tried}
+def left_out_errors(data, settings: list, starts: int, seed: int, where, step) -> np.ndarray:
+    """Errors of every setting on the groups of ``data``, each by a system trained on the others, [settings]."""
+    from functools import partial
+
+    from margo.kernel.systems import families
+    from margo.runtime.parallel import map_chunks
+
+    tasks = [(family, group) for family in families(settings) for group in np.unique(data[2])]
+    doing = map_chunks(partial(left_out, data, starts, seed), tasks, where)
+    counts = dict.fromkeys(settings, 0)
+    for (family, _), wrong in zip(tasks, step.progress(doing, len(tasks), "speakers left out")):
+        for setting, count in zip(family, wrong.sum(1)):
+            counts[setting] += int(count)
+    return np.array([counts[setting] for setting in settings])
+
+
+def tried_table(rows: list[tuple]) -> str:
+    """CSV text of ``(setting, errors with one EM start, with all)``, a line each."""
+    names = list(vars(rows[0][0]))
+    lines = [",".join([*names, "errors_one_start", "errors"])]
+    lines += [",".join(map(str, [*vars(setting).values(), one, "" if every is None else every]))
+              for setting, one, every in rows]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def tried_plot(system: str, settings: list, shares: np.ndarray, note: str) -> dict:
+    """A heatmap of the least errors with one EM start: kinds of system against mixtures."""
+
+    def kind(setting):
+        return f"{setting.scheme} {setting.space}{kernel_in_words(setting)}"
+
+    def mixture(setting):
+        return f"{setting.mixtures} {'tied' if setting.tied else 'own'}"
+
+    rows, columns = (list(dict.fromkeys(map(name, settings))) for name in (kind, mixture))
+    least = np.full((len(rows), len(columns)), np.inf)
+    for setting, share in zip(settings, shares):
+        place = rows.index(kind(setting)), columns.index(mixture(setting))
+        least[place] = min(least[place], share)
     return {
-        "title": f"{options.system}: errors on left-out training speakers, per cent",
+        "title": f"{system}: least errors on left-out training speakers, per cent",
         "kind": "heatmap",
-        "values": [[round(percent[row, column], 1) for column in columns] for row in rows],
-        "rows": [f"{mixtures} {'own' if own else 'tied'}" for mixtures, own in rows],
-        "columns": [f"C {cost:g}" + (f", {steps} steps" if steps else "") for cost, steps in columns],
-        "x_label": "cost",
-        "y_label": "mixtures and variances",
+        "values": np.round(100 * least, 1).tolist(),
+        "rows": rows,
+        "columns": columns,
+        "x_label": "mixtures and variances",
+        "y_label": "machines, score-space and kernel",
+        "note": f"Chosen: {note}.",
     }
 
 
+def kernel_in_words(setting) -> str:
+    if setting.iterations:
+        return f", {setting.iterations} max-margin steps"
+    return f", Gaussian kernel {setting.width:g}" if setting.width else ""
+
+
 def in_words(setting) -> str:
-    steps = f", {setting.iterations} steps" if setting.iterations else ""
-    return f"{setting.mixtures} mixtures, {'tied' if setting.tied else 'own'} variances, C {setting.cost:g}{steps}"
+    variances = "tied variances" if setting.tied else f"own variances (floor {setting.floor:g})"
+    return (f"{setting.mixtures} Gaussians a class, {variances}, space {setting.space}{kernel_in_words(setting)}, "
+            f"machines {setting.scheme}, C {setting.cost:g}")  # fmt: skip
 
 
 def regions(title: str, system: pairs.PairSystem, train: Samples, resolution: int, samples: int) -> dict:

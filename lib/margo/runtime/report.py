@@ -33,6 +33,8 @@ class Report:
     synthetic: bool
     rows: list[dict]
     intervals: list[str]
+    choices: dict[str, str]
+    """How the settings of some systems were chosen, a sentence a system"""
     sizes: dict[str, dict[str, int]]
     curves: dict[str, list[dict]]
     plots: list[tuple[str, dict]]
@@ -69,6 +71,7 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
         synthetic=synthetic,
         rows=make_rows(scores, paper, corpus),
         intervals=sorted({score["interval"] for _, score in scores if "interval" in score}),
+        choices={score["system"]: score["choice"] for _, score in scores if "choice" in score},
         sizes=data_sizes(exp),
         curves={str(folder.relative_to(exp)): read_progress(folder) for folder in trained},
         plots=[(str(path.parent.relative_to(exp)), plot) for path in drawn for plot in read_plots(path)],

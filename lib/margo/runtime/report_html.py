@@ -181,6 +181,7 @@ def protocol_section(report: Report) -> list[str]:
         head = "<th>set</th>" + "".join(f'<th class="n">{k}</th>' for k in ("utterances", "speakers", "words"))
         parts.append(f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')
     parts.append(f"<p>{escape(ALIGNMENT)} {escape(interval_note(report))}</p>")
+    parts += [f"<p>{escape(system)}: {escape(choice)}.</p>" for system, choice in report.choices.items()]
     if report.paper:
         parts.append(f"<h3>The paper {escape(report.paper.key)}</h3><p>{escape(report.paper.protocol)}</p>")
         parts.append(f'<p class="soft">{escape(report.paper.reference)}</p>')

@@ -31,6 +31,8 @@ def markdown(report: Report) -> str:
             for name, size in report.sizes.items()
         ]), ""]  # fmt: skip
     lines += [f"{ALIGNMENT} {interval_note(report)}".strip(), ""]
+    if report.choices:
+        lines += [*(f"- {system}: {choice}." for system, choice in report.choices.items()), ""]
     if report.paper:
         lines += [f"The paper, {report.paper.key}: {report.paper.reference}.", "", report.paper.protocol, ""]
     lines += [f"Made with {versions(report)}.", ""]
