@@ -145,7 +145,7 @@ def tried_plot(system: str, settings: list, shares: np.ndarray, note: str) -> di
     """A heatmap of the least errors with one EM start: kinds of system against mixtures."""
 
     def kind(setting):
-        return f"{setting.scheme} {setting.space}{kernel_in_words(setting)}"
+        return f"{setting.scheme} {setting.space}" + (f", Gaussian kernel {setting.width:g}" if setting.width else "")
 
     def mixture(setting):
         return f"{setting.mixtures} {'tied' if setting.tied else 'own'}"
