@@ -133,7 +133,7 @@ def test_i_smoothing_pulls_towards_the_numerators_own_mean():
 
 @pytest.mark.parametrize("kind", ["isolated", "loop"])
 def test_what_pruning_leaves_out_is_nothing(kind):
-    """The default takes at most 1e-10 of a frame from a sum for each pair of frame and Gaussian: means and deviations
+    """The default takes at most 1e-8 of a frame from a sum for each pair of frame and Gaussian: means and deviations
     end within 1e-6 deviations of where they would, and the objective and the errors are the same."""
     hmms, data = task(41, kind, utterances=40, words=6)
     least = MmiOptions().prune

@@ -18,6 +18,7 @@ I-smoothing: tau frames of each Gaussian's numerator mean and variance added to 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -69,7 +70,8 @@ class MmiStats:
 
 def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> MmiStats:  # noqa: B008
     """Statistics of ``(name, x[T, D], words)`` utterances."""
-    space = _Space(hmms, options)
+    space = _compiled(hmms, options)
+    space.begin()
     stats = MmiStats(
         Stats.zeros(hmms),
         np.zeros(hmms.pool.n_gaussians),
@@ -146,8 +148,14 @@ class _Flat:
     linear: np.ndarray
 
 
+@lru_cache(maxsize=1)
+def _compiled(hmms: HmmSet, options: MmiOptions) -> "_Space":
+    """The same for all chunks of a pass, which come one after the other."""
+    return _Space(hmms, options)
+
+
 class _Space:
-    """A model compiled for a pass."""
+    """A model compiled for a pass, and the sums of the chunk in hand."""
 
     def __init__(self, hmms: HmmSet, options: MmiOptions):
         self.hmms, self.options = hmms, options
@@ -160,6 +168,8 @@ class _Space:
         self.compiled = scorer(hmms.pool, self.graph.states, np.float64 if options.double else np.float32)
         self.transitions = "transitions" in options.parameters
         self.room = Room()
+
+    def begin(self) -> None:
         self.moments = np.zeros((self.compiled.gaussians.size, len(self.compiled.matrix)))
         self.against = np.zeros(self.compiled.gaussians.size)
 
