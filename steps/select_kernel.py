@@ -1,10 +1,10 @@
-"""Choose a system of generative kernels by leaving out one training speaker at a time, train it on all, and score it.
+"""Choose systems of generative kernels by leaving out one training speaker at a time, train them on all, score them.
 
-Every sound combination of the values given is a candidate: mixtures, score-space, kernel, machines. Rule of choice:
-all are tried with one EM start; the --keep with the fewest errors on left-out training speakers are tried again, the
-decisions of --starts EM starts averaged; the fewest errors win, the simpler of equals. The test set is read after the
-choice, once. --centre takes each speaker's own mean from the features first, which needs no labels but all samples of a
-speaker. Writes all candidates, best first, into tried.csv.
+Every sound combination of the values given is a candidate: mixtures, score-space, kernel, machines. Rule of choice: the
+candidates are ranked by their errors on left-out training speakers, the simpler of equals first, and the best of them
+vote. How many (--together) is chosen by leaving out each speaker from the ranking as well: the fewest errors, the fewer
+of equals. The test set is used after the choice, once. --centre takes each speaker's own mean from the features first,
+which needs no labels but all samples of a speaker. Writes all candidates, best first, into tried.csv.
 """
 
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ class Options(Parallel, Seeded):
     widths: tuple[float, ...] = option((0.0, 0.5, 1.0), help="Gaussian kernels over scores to try; 0 is the linear one")
     costs: tuple[float, ...] = option((0.1, 1.0, 10.0), help="C of the soft margin to try")
     iterations: tuple[int, ...] = option((0, 10), help="max-margin steps on the mixtures to try")
-    starts: int = option(10, help="EM starts whose decisions are averaged")
-    keep: int = option(16, help="candidates that are tried again with all starts")
+    starts: int = option(1, help="EM starts whose decisions are averaged")
+    together: tuple[int, ...] = option((1, 2, 4, 8, 16, 32, 64, 128), help="numbers of the best to try as voters")
 
 
 def run(options: Options, step):
     import numpy as np
 
     from margo.errors import MargoError
-    from margo.formats.atomic import write_text
+    from margo.formats.atomic import write_json, write_text
     from margo.formats.plots import PLOTS, write_plots
     from margo.formats.samples import read_samples
     from margo.kernel.joint import centre_groups
-    from margo.kernel.systems import classify, grid, rank
+    from margo.kernel.systems import choose, classify, families, grid, plurality, rank
     from margo.runtime import kernels
 
     files = read_samples(step.input_file(options.data))
@@ -51,26 +51,27 @@ def run(options: Options, step):
     settings = grid(options.mixtures, options.variances, options.floors, options.spaces, options.schemes,
                     options.widths, options.costs, options.iterations)  # fmt: skip
     with step.place() as where:
-        errors = kernels.left_out_errors(data, settings, 1, options.seed, where, step)
-        order = rank(settings, errors)
-        best = [settings[index] for index in order[: options.keep]]
-        again = kernels.left_out_errors(data, best, options.starts, options.seed, where, step)
-    finalists = rank(best, again)
-    chosen, wrong = best[finalists[0]], int(again[finalists[0]])
-    rows = [(best[index], errors[order[index]], again[index]) for index in finalists]
-    rows += [(settings[index], errors[index], None) for index in order[options.keep :]]
-    write_text(step.output("tried.csv"), kernels.tried_table(rows))
-    choice = (f"{kernels.in_words(chosen)}: {wrong} errors of {len(train.y)} ({100 * wrong / len(train.y):.2f} %) on "
-              f"left-out training speakers, the fewest of {len(settings)} candidates")  # fmt: skip
+        made = kernels.classify_left_out(data, settings, options.starts, options.seed, where, step)
+    chosen, together = choose(settings, made, train.y, train.groups, options.together)
+    errors = (made != train.y).sum(1)
+    first, wrong = settings[chosen[0]], together[len(chosen)]
+    choice = (f"vote of the best {len(chosen)} of {len(settings)} candidates, {wrong} errors of {len(train.y)} "
+              f"({100 * wrong / len(train.y):.2f} %) on training speakers left out of training and ranking; the best "
+              f"is {kernels.in_words(first)}")  # fmt: skip
+    write_text(step.output("tried.csv"), kernels.tried_table(settings, errors, rank(settings, errors), chosen))
+    write_json(step.output("choice.json"), {"choice": choice, "together": together})
     write_plots(step.out, [kernels.tried_plot(options.system, settings, errors / len(train.y), choice)])
     step.output(PLOTS)
     step.say(f"{options.system}: {choice}")
     both = np.concatenate([x["train"], x["test"]])
-    made = classify(*data[:2], both, [chosen], options.starts, options.seed)[0]
-    for split, predictions in zip(files, np.split(made, [len(train.y)])):
+    found = {}
+    for family in families([settings[index] for index in chosen]):
+        found.update(zip(family, classify(*data[:2], both, family, options.starts, options.seed)))
+    voted = plurality(np.stack([found[settings[index]] for index in chosen]), int(train.y.max()) + 1)
+    for split, predictions in zip(files, np.split(voted, [len(train.y)])):
         one = files[split]
-        kernels.write_result(step, options.system, chosen.mixtures, split, [one.y], [predictions], one.groups,
-                             extra={"choice": choice, "settings": vars(chosen)})  # fmt: skip
+        kernels.write_result(step, options.system, first.mixtures, split, [one.y], [predictions], one.groups,
+                             extra={"choice": choice})  # fmt: skip
 
 
 if __name__ == "__main__":

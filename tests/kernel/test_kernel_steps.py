@@ -65,20 +65,19 @@ def test_the_same_call_gives_the_same_model(folder, root):
 
 
 def test_selection_and_references(folder, root):
-    arguments = ("--mixtures", 1, 2, "--starts", 2, "--keep", 3, "--iterations", 0, 2)
+    arguments = ("--mixtures", 1, 2, "--iterations", 0, 2, "--together", 3, 9)
     call(root, folder, "select_kernel", "--data", "vowels.csv", "--out", "chosen", *arguments, "--centre", "true")
     with open(folder / "chosen" / "tried.csv", encoding="utf-8", newline="") as file:
         tried = list(csv.DictReader(file))
     assert {(row["space"], row["scheme"]) for row in tried} == {
         ("ll", "pairs"), ("ll", "rest"), ("ll", "joint"), ("ll-mean", "pairs"), ("ll-mean", "joint"), ("llr", "pairs"),
         ("llr-mean", "pairs")}  # fmt: skip
-    kept = [int(row["errors"]) for row in tried[:3]]
-    assert kept == sorted(kept) and not any(row["errors"] for row in tried[3:])
-    rest = [int(row["errors_one_start"]) for row in tried]
-    assert rest[3:] == sorted(rest[3:]) and max(rest[:3]) <= rest[3]
+    errors, chosen = ([int(row[name]) for row in tried] for name in ("errors", "chosen"))
+    assert errors == sorted(errors) and sum(chosen) in (3, 9) and all(chosen[: sum(chosen)])
+    found = json.loads((folder / "chosen" / "choice.json").read_text())
     score = json.loads(next((folder / "chosen").glob("svm-chosen_*/test/score.json")).read_text())
-    assert {name: str(value) for name, value in score["settings"].items()}.items() <= tried[0].items()
-    assert f"{kept[0]} errors of 96" in score["choice"] and f"{len(tried)} candidates" in score["choice"]
+    assert score["choice"] == found["choice"] and found["together"][str(sum(chosen))] == min(found["together"].values())
+    assert f"best {sum(chosen)} of {len(tried)} candidates" in score["choice"]
     call(root, folder, "test_references", "--data", "vowels.csv", "--out", "references", "--systems", "knn", "qda")
     call(root, folder, "compare_schemes", "--data", "vowels.csv", "--out", "schemes", "--bits", 3, "--starts", 1)
     for place in ("references/knn_1", "schemes/svm-ll-codes_2", "chosen/svm-chosen_*"):
@@ -107,7 +106,7 @@ def test_the_choice_does_not_see_the_test_set(folder, root):
     write_samples(folder / "other.csv", {"train": parts["train"], "test": Samples(-test.x, 2 - test.y, test.groups)})
     for name in ("vowels", "other"):
         call(root, folder, "select_kernel", "--data", f"{name}.csv", "--out", f"by_{name}", "--mixtures", 1, "--costs",
-             1, "--widths", 0, "--spaces", "ll", "llr", "--keep", 2)  # fmt: skip
+             1, "--widths", 0, "--spaces", "ll", "llr", "--together", 2)  # fmt: skip
     assert (folder / "by_vowels" / "tried.csv").read_bytes() == (folder / "by_other" / "tried.csv").read_bytes()
     rows = [json.loads((folder / f"by_{name}" / "svm-chosen_1" / "test" / "score.json").read_text())
             for name in ("vowels", "other")]  # fmt: skip

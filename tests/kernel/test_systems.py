@@ -15,6 +15,7 @@ from margo.kernel.scorespace import score
 from margo.kernel.systems import (
     SCHEMES,
     Setting,
+    choose,
     classify,
     decide_start,
     families,
@@ -22,9 +23,10 @@ from margo.kernel.systems import (
     is_sound,
     kernel_features,
     pair_scores,
+    plurality,
     rank,
 )
-from margo.runtime.kernels import left_out_errors
+from margo.runtime.kernels import classify_left_out
 from margo.runtime.parallel import Here
 
 
@@ -87,22 +89,50 @@ def test_pairwise_decisions_are_scikit_learns():
     np.testing.assert_allclose(ours, -peer.decision_function(z[90:]), atol=0.02)
 
 
-def errors_of(x, y, groups, settings, starts=1):
+def left_out(x, y, groups, settings):
     step = types.SimpleNamespace(progress=lambda done, *rest: done)
-    return left_out_errors((x, y, groups), settings, starts, 0, Here(), step)
+    return classify_left_out((x, y, groups), settings, 1, 0, Here(), step)
 
 
-def test_errors_are_those_of_groups_left_out():
+def test_a_group_is_classified_by_systems_of_the_others():
     rng = np.random.default_rng(8)
     y = np.tile(np.arange(3), 40)
     groups = np.repeat(np.arange(4), 30)
     x = rng.normal(size=(120, 2)) * 0.7 + 1.5 * np.eye(3)[y][:, :2] + 3 * rng.normal(size=(4, 2))[groups]
     settings = [Setting(m, cost=cost) for m in (2, 1) for cost in (0.1, 1.0)]
-    raw = errors_of(x, y, groups, settings)
-    by_hand = [sum((classify(x[groups != g], y[groups != g], x[groups == g], [one], 1, 0)[0] != y[groups == g]).sum()
-                   for g in range(4)) for one in settings]  # fmt: skip
-    assert raw.tolist() == by_hand
-    assert errors_of(centre_groups(x, groups), y, groups, settings).max() < 0.6 * raw.min()
+    raw = left_out(x, y, groups, settings)
+    for number, setting in enumerate(settings):
+        own = groups == 2
+        np.testing.assert_array_equal(raw[number, own], classify(x[~own], y[~own], x[own], [setting], 1, 0)[0])
+    other = np.where(groups == 2, (y + 1) % 3, y)  # its own labels do not matter to a group
+    np.testing.assert_array_equal(left_out(x, other, groups, settings)[:, groups == 2], raw[:, groups == 2])
+    centred = left_out(centre_groups(x, groups), y, groups, settings)
+    assert (centred != y).mean() < 0.6 * (raw != y).mean()
+
+
+def test_plurality_and_its_ties():
+    made = np.array([[0, 1, 2, 3], [1, 1, 0, 2], [1, 0, 1, 2], [0, 2, 2, 3]])
+    assert plurality(made, 4).tolist() == [0, 1, 2, 3]
+    assert plurality(made[1:], 4).tolist() == [1, 1, 0, 2]
+
+
+def test_lucky_systems_do_not_choose_themselves():
+    """Systems that guess, each right in a group of its own: leading a ranking on some groups says nothing of others."""
+    rng = np.random.default_rng(9)
+    y, groups = np.tile(np.arange(4), 60), np.repeat(np.arange(6), 40)
+    good = np.where(rng.random((8, 240)) < 0.55, y, rng.integers(0, 4, (8, 240)))
+    lucky = rng.integers(0, 4, (6, 240))
+    for g in range(6):
+        lucky[g, groups != g] = np.where(rng.random(200) < 0.75, y[groups != g], rng.integers(0, 4, 200))
+    made = np.concatenate([lucky, good])
+    settings = [Setting(1, cost=1.0 + n) for n in range(14)]
+    chosen, errors = choose(settings, made, y, groups, (1, 14, 99))
+    assert list(errors) == [1, 14] and errors[14] < errors[1] and len(chosen) == 14
+    nested = 0
+    for g in range(6):
+        own = groups == g
+        nested += int((made[(made[:, ~own] != y[~own]).sum(1).argmin(), own] != y[own]).sum())
+    assert errors[1] == nested > (made != y).sum(1).min()
 
 
 def test_the_simpler_of_equals_comes_first():

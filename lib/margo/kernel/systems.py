@@ -2,7 +2,7 @@
 
 A system is mixtures of every class, a score-space of them, a kernel over the scores, machines, and a way from machines
 to classes. Several EM starts make one system: their machines' decisions are averaged. Leaving out one group (speaker)
-at a time compares systems without a test set.
+at a time compares systems without a test set, and tells how many of the best should vote together.
 """
 
 import itertools
@@ -200,6 +200,31 @@ def settle(scheme: str, decisions: np.ndarray, log_lik: np.ndarray, code: np.nda
 def rank(settings: list[Setting], errors: np.ndarray) -> list[int]:
     """Indices of the settings, the fewest errors first, the simpler of equals."""
     return sorted(range(len(settings)), key=lambda index: (errors[index], simplicity(settings[index])))
+
+
+def plurality(made: np.ndarray, classes: int) -> np.ndarray:
+    """The class [N] that most of ``made`` [systems, N] name; of equals the one that the first of them names."""
+    votes = np.stack([(made == c).sum(0) for c in range(classes)], axis=1)
+    named = np.take_along_axis(votes, made.T, axis=1)  # [N, systems]: votes of each system's class
+    return made[named.argmax(1), np.arange(made.shape[1])]
+
+
+def choose(settings: list[Setting], made: np.ndarray, y, groups, sizes) -> tuple[list[int], dict[int, int]]:
+    """Which systems to let vote, from their classes ``made`` [settings, N] of samples in groups left out.
+
+    The systems are ranked by their errors, and the best 1, 2 ... of ``sizes`` may vote. Systems that lead a ranking owe
+    part of the lead to chance, so the size is chosen by leaving out each group from the ranking too: systems ranked on
+    the others vote on it. Fewest errors, the smaller of equals. Returns ``(chosen, {size: errors})``.
+    """
+    wrong, classes = made != y, int(y.max()) + 1
+    errors = dict.fromkeys(sorted({min(size, len(settings)) for size in sizes}), 0)
+    for group in np.unique(groups):
+        out = groups == group
+        ranked = rank(settings, wrong[:, ~out].sum(1))
+        for size in errors:
+            errors[size] += int((plurality(made[np.ix_(ranked[:size], out)], classes) != y[out]).sum())
+    best = min(errors, key=errors.get)
+    return rank(settings, wrong.sum(1))[:best], errors
 
 
 def families(settings: list[Setting]) -> list[list[Setting]]:

@@ -108,16 +108,16 @@ def write_result(step, system: str, mixtures: int, split: str, truths, predictio
 
 
 def left_out(data, starts: int, seed: int, task) -> np.ndarray:
-    """Wrong or not [settings, N'] on one group of ``data`` = (x, y, groups), for ``task`` = (settings, group)."""
+    """Classes [settings, N'] of one group of ``data`` = (x, y, groups), for ``task`` = (settings, group)."""
     from margo.kernel.systems import classify
 
     (x, y, groups), (settings, group) = data, task
     out = groups == group
-    return classify(x[~out], y[~out], x[out], settings, starts, seed) != y[out]
+    return classify(x[~out], y[~out], x[out], settings, starts, seed)
 
 
-def left_out_errors(data, settings: list, starts: int, seed: int, where, step) -> np.ndarray:
-    """Errors of every setting on the groups of ``data``, each by a system trained on the others, [settings]."""
+def classify_left_out(data, settings: list, starts: int, seed: int, where, step) -> np.ndarray:
+    """Classes [settings, N] of ``data`` = (x, y, groups), each group's by systems trained on the others."""
     from functools import partial
 
     from margo.kernel.systems import families
@@ -125,24 +125,22 @@ def left_out_errors(data, settings: list, starts: int, seed: int, where, step) -
 
     tasks = [(family, group) for family in families(settings) for group in np.unique(data[2])]
     doing = map_chunks(partial(left_out, data, starts, seed), tasks, where)
-    counts = dict.fromkeys(settings, 0)
-    for (family, _), wrong in zip(tasks, step.progress(doing, len(tasks), "speakers left out")):
-        for setting, count in zip(family, wrong.sum(1)):
-            counts[setting] += int(count)
-    return np.array([counts[setting] for setting in settings])
+    number = {setting: index for index, setting in enumerate(settings)}
+    made = np.empty((len(settings), len(data[1])), int)
+    for (family, group), found in zip(tasks, step.progress(doing, len(tasks), "speakers left out")):
+        made[np.ix_([number[setting] for setting in family], data[2] == group)] = found
+    return made
 
 
-def tried_table(rows: list[tuple]) -> str:
-    """CSV text of ``(setting, errors with one EM start, with all)``, a line each."""
-    names = list(vars(rows[0][0]))
-    lines = [",".join([*names, "errors_one_start", "errors"])]
-    lines += [",".join(map(str, [*vars(setting).values(), one, "" if every is None else every]))
-              for setting, one, every in rows]  # fmt: skip
+def tried_table(settings: list, errors, order: list[int], chosen: list[int]) -> str:
+    """CSV text of all settings in ``order``, their errors on left-out groups, and whether they were chosen."""
+    lines = [",".join([*vars(settings[0]), "errors", "chosen"])]
+    lines += [",".join(map(str, [*vars(settings[n]).values(), errors[n], int(n in chosen)])) for n in order]
     return "\n".join(lines) + "\n"
 
 
 def tried_plot(system: str, settings: list, shares: np.ndarray, note: str) -> dict:
-    """A heatmap of the least errors with one EM start: kinds of system against mixtures."""
+    """A heatmap of the least errors: kinds of system against mixtures."""
 
     def kind(setting):
         return f"{setting.scheme} {setting.space}" + (f", Gaussian kernel {setting.width:g}" if setting.width else "")
@@ -167,16 +165,12 @@ def tried_plot(system: str, settings: list, shares: np.ndarray, note: str) -> di
     }
 
 
-def kernel_in_words(setting) -> str:
-    if setting.iterations:
-        return f", {setting.iterations} max-margin steps"
-    return f", Gaussian kernel {setting.width:g}" if setting.width else ""
-
-
 def in_words(setting) -> str:
     variances = "tied variances" if setting.tied else f"own variances (floor {setting.floor:g})"
-    return (f"{setting.mixtures} Gaussians a class, {variances}, space {setting.space}{kernel_in_words(setting)}, "
-            f"machines {setting.scheme}, C {setting.cost:g}")  # fmt: skip
+    kernel = f", Gaussian kernel {setting.width:g}" if setting.width else ""
+    kernel += f", {setting.iterations} max-margin steps" if setting.iterations else ""
+    return (f"{setting.mixtures} Gaussian{'s' * (setting.mixtures > 1)} a class, {variances}, space {setting.space}"
+            f"{kernel}, machines {setting.scheme}, C {setting.cost:g}")  # fmt: skip
 
 
 def regions(title: str, system: pairs.PairSystem, train: Samples, resolution: int, samples: int) -> dict:
