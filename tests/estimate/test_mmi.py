@@ -17,7 +17,7 @@ from margo.search.forward_backward import posteriors
 from margo.search.viterbi import align, viterbi
 from oracles import enumerate_all, log_gaussians, loop_strings
 
-OPTIONS = MmiOptions(acoustic_scale=0.4, parameters=PARAMETERS, double=True, prune=0.0)
+OPTIONS = MmiOptions(acoustic_scale=0.4, parameters=PARAMETERS, double=True)
 
 
 def objective_on_graphs(hmms, data, kappa=OPTIONS.acoustic_scale):
@@ -129,28 +129,6 @@ def test_i_smoothing_pulls_towards_the_numerators_own_mean():
     after, _ = mmi.update(hmms, stats, options)
     seen = stats.numerator.occupancy > 1e-3
     np.testing.assert_allclose(after.pool.means[seen], stats.numerator.means()[seen], atol=1e-3)
-
-
-@pytest.mark.parametrize("kind", ["isolated", "loop"])
-def test_what_pruning_leaves_out_is_nothing(kind):
-    """The default takes at most 1e-8 of a frame from a sum for each pair of frame and Gaussian: means and deviations
-    end within 1e-6 deviations of where they would, and the objective and the errors are the same."""
-    hmms, data = task(41, kind, utterances=40, words=6)
-    least = MmiOptions().prune
-    exact, pruned, coarse = (MmiOptions(acoustic_scale=1.0, double=True, prune=prune) for prune in (0.0, least, 0.1))
-    whole, part, rough = (mmi.accumulate(hmms, data, options) for options in (exact, pruned, coarse))
-    frames = sum(len(x) for _, x, _ in data)
-    assert part.net.log_likelihood == whole.net.log_likelihood and part.errors == whole.errors
-    assert (part.net.occupancy != whole.net.occupancy).any()  # something was left out
-    np.testing.assert_allclose(part.net.occupancy, whole.net.occupancy, rtol=0, atol=least * frames)
-    np.testing.assert_allclose(part.against, whole.against, rtol=0, atol=least * frames)
-    (expected, _), (found, _) = (mmi.update(hmms, stats, exact) for stats in (whole, part))
-    deviations = np.sqrt(expected.pool.variances)
-
-    def distance(pool):
-        return np.abs([(pool.means - expected.pool.means) / deviations, np.sqrt(pool.variances) / deviations - 1]).max()
-
-    assert distance(found.pool) < 1e-6 < 1e-3 < distance(mmi.update(hmms, rough, exact)[0].pool)
 
 
 def test_errors_are_those_of_decoding():

@@ -10,9 +10,6 @@ MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: w
 reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so that
 each word of the reference found in its place counts 1; silence earns nothing.
 
-All is exact but that posteriors of a Gaussian in a frame up to ``prune`` are left out of the sums: each takes at most
-``prune`` times its frame from them (see :func:`margo.estimate.stats.add_contested`).
-
 The update is extended Baum-Welch (:mod:`margo.estimate.ebw`) with D = growth * (occupancy in the denominator), and
 I-smoothing: tau frames of each Gaussian's numerator mean and variance added to its numerator.
 """
@@ -171,7 +168,7 @@ class _Space:
 
     def begin(self) -> None:
         self.moments = np.zeros((self.compiled.gaussians.size, len(self.compiled.matrix)))
-        self.against = np.zeros(self.compiled.gaussians.size)
+        self.against = np.zeros(self.compiled.gaussians.shape)
 
     def add(self, stats: MmiStats, batch) -> list[tuple[str, str]]:
         """Statistics of a batch; returns the utterances that had to be dropped."""
@@ -206,16 +203,16 @@ class _Space:
         stats.errors += int((spoken < best - ROUNDING * np.abs(best))[fits].sum())
         for i in np.flatnonzero(~fits):
             above[bounds[i] : bounds[i + 1]] = below[bounds[i] : bounds[i + 1]] = 0
-        add_contested(self.moments, self.against, evaluation, above, below, self.options.prune)
         if stats.numerator is not None:
             add_gaussians(stats.numerator, self.compiled, evaluation, kappa * above)
+        add_contested(self.moments, self.against, evaluation, above, below)
         return [
             (batch[i][0], misfit(int(lengths[i]), string_score(self.hmms, batch[i][2]))) for i in np.flatnonzero(~fits)
         ]
 
     def finish(self, stats: MmiStats) -> None:
         """Hand over what the batches have summed."""
-        kappa, gaussians = self.options.acoustic_scale, self.compiled.gaussians.ravel()
+        kappa, gaussians = self.options.acoustic_scale, self.compiled.gaussians
         add_moments(stats.net, self.compiled, kappa * self.moments)
         stats.against[gaussians[gaussians >= 0]] += kappa * self.against[gaussians >= 0]
 

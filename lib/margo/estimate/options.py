@@ -93,14 +93,12 @@ class MmiOptions:
     parameters: tuple[str, ...] = knob(("means", "variances"), "kinds of parameters to train", PARAMETERS)
     iterations: int = knob(6, "iterations")
     check: int = knob(2, "iterations between trials on the development data")
-    prune: float = knob(1e-8, "component posteriors up to this are left out")
     double: bool = knob(False, "matrix products in float64 instead of float32")
 
     def __post_init__(self):
         _require(self, {
             "acoustic_scale": POSITIVE, "growth": POSITIVE, "tau": NOT_NEGATIVE, "boost": NOT_NEGATIVE,
-            "prune": NOT_NEGATIVE, "iterations": ONE_OR_MORE, "check": ONE_OR_MORE,
-            "parameters": ("one or more kinds", len),
+            "iterations": ONE_OR_MORE, "check": ONE_OR_MORE, "parameters": ("one or more kinds", len),
         })  # fmt: skip
 
 

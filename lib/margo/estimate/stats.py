@@ -100,70 +100,27 @@ def add_moments(stats: Stats, compiled: Scorer, moments: np.ndarray) -> None:
 
 
 def add_contested(
-    moments: np.ndarray,
-    against: np.ndarray,
-    evaluation: Evaluation,
-    above: np.ndarray,
-    below: np.ndarray,
-    prune: float,
+    moments: np.ndarray, against: np.ndarray, evaluation: Evaluation, above: np.ndarray, below: np.ndarray
 ) -> None:
     """Add the sums of the extended frames under occupancies ``above - below`` [T, S'] to ``moments`` [M S', W] (for
-    :func:`add_moments`), and what ``below`` comes to for each component to ``against`` [M S'].
+    :func:`add_moments`), and what ``below`` comes to for each component to ``against`` [M, S'].
 
-    Most occupancies are next to nothing, and where what is said is recognised for sure the two are all but the same,
-    so that few pairs of frame and component count. Left out are pairs whose net posterior is at most ``prune``, and
-    states that neither of the two occupies by more: each takes at most ``prune`` times its frame from a sum. 0 leaves
-    out nothing.
+    The evaluation's shares become the posteriors under ``above - below``: it cannot be used again.
     """
-    sums = np.zeros(moments.shape, evaluation.extended.dtype)
-    _contested(evaluation.shares, evaluation.totals, evaluation.extended, above, below, prune, sums, against)
-    moments += sums
+    shares = evaluation.shares
+    _contest(shares, evaluation.totals, above, below, against)
+    moments += shares.reshape(len(shares), -1).T @ evaluation.extended
 
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy")
-def _contested(shares, totals, extended, above, below, prune, sums, against):
-    """Lists the pairs frame by frame, sorts them by component, and adds up four frames of a component at a time."""
+def _contest(shares, totals, above, below, against):
     frames, components, states = shares.shape
-    count, room = 0, 1 << 14
-    frame, component, size = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, extended.dtype)
-    start = np.zeros(len(sums) + 1, np.int64)
+    net, part = np.empty(states, shares.dtype), np.empty(states, shares.dtype)
     for t in range(frames):
-        if count + len(sums) > room:
-            room = 2 * (room + len(sums))
-            frame, component, size = _longer(frame, room), _longer(component, room), _longer(size, room)
         for s in range(states):
-            if above[t, s] > prune or below[t, s] > prune:
-                net, part = (above[t, s] - below[t, s]) / totals[t, s], below[t, s] / totals[t, s]
-                for m in range(components):
-                    row = m * states + s
-                    against[row] += shares[t, m, s] * part
-                    frame[count], component[count], size[count] = t, row, shares[t, m, s] * net
-                    kept = abs(size[count]) > prune
-                    start[row + 1] += kept
-                    count += kept
-    for row in range(len(sums)):
-        start[row + 1] += start[row]
-    order, place = np.empty(count, np.int32), start[:-1].copy()
-    for i in range(count):
-        order[place[component[i]]] = i
-        place[component[i]] += 1
-    for row in range(len(sums)):
-        total = sums[row]
-        whole = start[row] + (start[row + 1] - start[row]) // 4 * 4
-        for first in range(start[row], whole, 4):
-            i, j, k, n = order[first], order[first + 1], order[first + 2], order[first + 3]
-            a, b, c, e = extended[frame[i]], extended[frame[j]], extended[frame[k]], extended[frame[n]]
-            p, q, r, s = size[i], size[j], size[k], size[n]
-            for d in range(len(total)):
-                total[d] += (p * a[d] + q * b[d]) + (r * c[d] + s * e[d])
-        for i in order[whole : start[row + 1]]:
-            a, p = extended[frame[i]], size[i]
-            for d in range(len(total)):
-                total[d] += p * a[d]
-
-
-@njit(cache=True)
-def _longer(array, size):
-    longer = np.empty(size, array.dtype)
-    longer[: len(array)] = array
-    return longer
+            part[s] = below[t, s] / totals[t, s]
+            net[s] = above[t, s] / totals[t, s] - part[s]
+        for m in range(components):
+            for s in range(states):
+                against[m, s] += shares[t, m, s] * part[s]
+                shares[t, m, s] *= net[s]

@@ -24,7 +24,7 @@ def read(folder) -> dict | None:
 
 
 def of(folder) -> dict | None:
-    """The record of the step that made ``folder``: its own, or that of a folder up to three above that lists files in it.
+    """The record of the step that made ``folder``: its own, or one up to three folders above that lists files in it.
 
     None unless that step ended well.
     """
