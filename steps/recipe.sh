@@ -121,11 +121,12 @@ report_results() {
     run report --exp "$exp" --recipe "$recipe" ${paper:+--paper "$paper"} --command "$invocation" "$@"
 }
 
-# ---- The stages that speech recipes share. They use: exp conf mix criteria nj cluster seed overwrite.
+# ---- The stages that speech recipes share. They use: exp conf mix criteria sets nj cluster seed overwrite.
 
 speech_defaults() {
     mix="1 2 4"
     criteria="ml mce mmi mm lme-gd lme-sdp"
+    sets="train dev test"  # to decode and score
     options+=(mix criteria)
 }
 
@@ -194,9 +195,11 @@ decode_and_score() {  # decode_and_score <score option ...>: <system>_<m> -> dec
 
 decode_and_score_one() {
     local model=$1 set
+    local -a data=()
     shift
-    alone decode --model "$exp/$model" --data "$exp"/mfcc/{train,dev,test} --out "$exp/decode/$model" || return
-    for set in train dev test; do
+    for set in $sets; do data+=("$exp/mfcc/$set"); done
+    alone decode --model "$exp/$model" --data "${data[@]}" --out "$exp/decode/$model" || return
+    for set in $sets; do
         run score --hyp "$exp/decode/$model/$set" --data "$exp/mfcc/$set" "$@" || return
     done
 }

@@ -29,6 +29,8 @@ parse_options "$@"
 if [ "$leave_out" = each ]; then
     [ -f "$train/utt2spk" ] || usage_error "--leave-out each: no file $train/utt2spk"
     speakers=$(cut -d' ' -f2 "$train/utt2spk" | sort -u)
+    runs=()
+    for speaker in $speakers; do runs+=("$exp/$speaker"); done
     if (( stage <= 7 )); then
         for speaker in $speakers; do
             "$0" "$@" --leave-out "$speaker" --exp "$exp/$speaker" --stop-stage $(( stop_stage < 7 ? stop_stage : 7 )) \
@@ -36,13 +38,15 @@ if [ "$leave_out" = each ]; then
         done
     fi
     if stage 8; then
-        run pool --exp $(for speaker in $speakers; do echo "$exp/$speaker"; done) --out "$exp/all"
+        run pool --exp "${runs[@]}" --out "$exp/all"
         exp=$exp/all
         for model in "$exp"/decode/*/; do run score --hyp "${model}test" --data "$exp/data/test" --by speaker; done
         report_results
     fi
     exit 0
 fi
+
+if [ -n "$leave_out" ]; then sets=test; fi  # one of several trials, of which the pooled test counts
 
 if stage 0; then
     run words_data --train "$train" --test "$test" --leave-out "$leave_out" --dev "$dev" --out "$exp/data"
@@ -57,7 +61,7 @@ if stage 2 ml; then
 fi
 
 if stage 3; then
-    align_and_list
+    [ -n "$leave_out" ] || align_and_list
 fi
 
 if stage 4 mce; then
