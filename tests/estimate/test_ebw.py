@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
-from margo.estimate.ebw import ebw_update, smallest_D
+from margo.estimate.ebw import ebw_update, smallest_D, smoothing_constants
 
 
 def random_case(seed, K=4, D=3, N=30, offset=0.0):
@@ -81,6 +81,20 @@ def test_infinite_D_and_no_statistics_leave_the_model():
     nothing = tuple(np.zeros_like(a) for a in up)
     same = ebw_update(means, variances, nothing, nothing, 0.0)
     assert np.array_equal(same[0], means) and np.array_equal(same[1], variances)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("size", [1e-130, 1e-160, 1e-249, 1e-310])
+def test_statistics_next_to_nothing_never_fail(seed, size):
+    """As where every sample is won by far, and the weights of the margin underflow."""
+    means, variances, up, down = random_case(seed)
+    up, down = ([size * part for part in stats] for stats in (up, down))
+    D = smoothing_constants(means, variances, up, down, size * np.ones(len(means)), 2.0)
+    moved, spread = ebw_update(means, variances, up, down, D)
+    assert (spread > 0).all() and np.isfinite(moved).all()
+    if size < 1e-150:
+        np.testing.assert_allclose(moved, means)
+        np.testing.assert_allclose(spread, variances)
 
 
 def test_without_denominator_and_D_it_is_maximum_likelihood():

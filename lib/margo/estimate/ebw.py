@@ -8,16 +8,19 @@ import numpy as np
 
 from margo.errors import MargoError
 
+NOTHING = 1e-150  # of a sample
 
 def centred(means, numerator, denominator):
     """Numerator minus denominator about the current means: ``n[K]``, ``sum w (x - mu)``, ``sum w (x - mu)^2``.
 
-    Centring first keeps the digits that ``E[x^2] - E[x]^2`` would lose for data far from the origin.
+    Centring first keeps the digits that ``E[x^2] - E[x]^2`` would lose for data far from the origin. What is left of a
+    Gaussian where all samples are won by far, and so hardly count, is taken as nothing: its squares would be 0.
     """
     n, first, second = (np.asarray(up, float) - np.asarray(down, float) for up, down in zip(numerator, denominator))
     shift = first - n[:, None] * means
     spread = second - 2.0 * means * first + n[:, None] * means**2
-    return n, shift, spread
+    counts = np.maximum(np.abs(n), np.maximum(np.abs(shift), np.abs(spread)).max(axis=1, initial=0.0)) > NOTHING
+    return n * counts, shift * counts[:, None], spread * counts[:, None]
 
 
 def smallest_D(means, variances, numerator, denominator) -> np.ndarray:
