@@ -84,7 +84,7 @@ def test_infinite_D_and_no_statistics_leave_the_model():
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("size", [1e-130, 1e-160, 1e-249, 1e-310])
+@pytest.mark.parametrize("size", [1e-130, 1e-160, 1e-249, 1e-310, 1e-322])
 def test_statistics_next_to_nothing_never_fail(seed, size):
     """As where every sample is won by far, and the weights of the margin underflow."""
     means, variances, up, down = random_case(seed)

@@ -41,12 +41,12 @@ def smallest_D(means, variances, numerator, denominator) -> np.ndarray:
 def ebw_update(means, variances, numerator, denominator, D, floor=0.0):
     """New ``(means[K, D], variances[K, D])`` of [PW10] (9) from numerator and denominator statistics.
 
-    ``D[K]`` (or one number) must exceed :func:`smallest_D`; Gaussians with no statistics and D = 0 stay as they are.
+    ``D[K]`` (or one number) must exceed :func:`smallest_D`; Gaussians with no statistics and no D stay as they are.
     ``floor`` (number or ``[D]``) is the least variance let through.
     """
     n, f, s = centred(means, numerator, denominator)
     D = np.broadcast_to(np.asarray(D, float), n.shape)
-    idle = (n + D == 0) & (np.abs(f).max(axis=1, initial=0.0) == 0)
+    idle = (np.abs(n + D) <= NOTHING) & (np.abs(f).max(axis=1, initial=0.0) == 0)
     total = np.where(idle, 1.0, n + D)[:, None]
     step = f / total
     updated = np.where(idle[:, None], variances, (s + D[:, None] * variances) / total - step**2)
