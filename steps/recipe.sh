@@ -53,6 +53,8 @@ parse_options() {
     check_options
 }
 
+absolute() { "$python" -c 'import os, sys; print(os.path.abspath(sys.argv[1]))' "$1"; }
+
 check_options() {
     local list first last name
     list=" $(grep -oE '^if stage [0-9]+' "$0" | grep -oE '[0-9]+' | tr '\n' ' ')"
@@ -70,8 +72,8 @@ check_options() {
     for name in partial overwrite; do
         [[ ${!name} == true || ${!name} == false ]] || usage_error "--$name is '${!name}', expected true or false"
     done
-    for name in corpus exp; do  # paths are the caller's: from where the caller is
-        [[ -z ${!name} || ${!name} == /* ]] || printf -v "$name" '%s' "$PWD/${!name}"
+    for name in corpus exp; do  # from where the caller is, and one spelling of each: models remember their inputs
+        [ -z "${!name}" ] || printf -v "$name" '%s' "$(absolute "${!name}")"
     done
     [ -z "$corpus" ] || [ -e "$corpus" ] || usage_error "--corpus $corpus: no such file or folder"
     "$python" -c 'import margo' 2> /dev/null || { echo "$recipe: margo cannot be imported; run make install in $root" >&2; exit 1; }
