@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
-from margo.model.graph import align_graph, isolated_graph, loop_graph
+from margo.model.graph import align_graph, bigram_graph, isolated_graph, loop_graph
 from margo.model.likelihood import log_likelihoods, scorer
+from margo.search import confidence
+from margo.search.confidence import confidences, word_occupancies
 from margo.search.forward_backward import posteriors
 from margo.search.network import network, string_network
 from margo.search.scaled import scaled_posteriors
 from margo.search.strings import string_table
+from margo.search.viterbi import viterbi
 from oracles import random_hmms
 
 
@@ -73,3 +76,37 @@ def test_no_path_is_told_from_a_lost_path():
     occupancies = np.zeros(scores.shape)
     assert np.isnan(scaled_posteriors(net, likelihoods, np.array([0, 30]), one, occupancies)).all()
     assert not occupancies.any()
+
+
+def exact_word_occupancies(graph, scores, scale):
+    return posteriors(graph, scores, scale=scale, labels=graph.node_word, n_labels=len(graph.words)).occupancies
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("scale", [0.1, 1.0])
+def test_word_occupancies_and_confidences_as_in_the_log_domain(seed, scale, monkeypatch):
+    rng = np.random.default_rng(seed)
+    hmms = random_hmms(rng, words=3, silence=seed % 3 != 2, tee=seed % 2 == 1)
+    bigram = bigram_graph(hmms, np.log(rng.dirichlet(np.ones(4), 4)), 1.3, -0.5)
+    monkeypatch.setattr(confidence, "posteriors", None)  # the linear domain must do for these
+    for graph in (loop_graph(hmms, -0.5), isolated_graph(hmms), bigram):
+        scores = log_likelihoods(scorer(hmms.pool, graph.states, np.float64), 1.5 * rng.normal(size=(40, 2)))
+        exact = exact_word_occupancies(graph, scores, scale)
+        np.testing.assert_allclose(word_occupancies(graph, scores, scale), exact, atol=1e-9)
+        words = viterbi(graph, scores).words
+        expected = [exact[word.start : word.end, word.index].mean() for word in words]
+        np.testing.assert_allclose(confidences(graph, scores, words, scale), expected, atol=1e-9)
+
+
+def test_confidences_of_paths_beyond_linear_numbers():
+    hmms = random_hmms(np.random.default_rng(1), words=2, silence=False, skips=False)
+    graph = isolated_graph(hmms)
+    scores = 400.0 * np.random.default_rng(0).normal(size=(30, len(graph.states)))
+    likelihoods, _ = linear(scores, 1.0)
+    lost = scaled_posteriors(network(graph), likelihoods, np.array([0, 30]), np.array([True]), np.zeros(scores.shape))
+    assert np.isnan(lost).all()
+    exact = exact_word_occupancies(graph, scores, 1.0)
+    np.testing.assert_allclose(exact.sum(axis=1), 1)
+    np.testing.assert_array_equal(word_occupancies(graph, scores), exact)
+    short = scores[:1]
+    assert not exact_word_occupancies(graph, short, 1.0).any() and not word_occupancies(graph, short).any()

@@ -1,17 +1,38 @@
 """How sure a recogniser is of each word it found."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from margo.model.graph import Graph
-from margo.search.forward_backward import posteriors
+from margo.model.likelihood import flatten
+from margo.search.forward_backward import checked, posteriors
+from margo.search.network import Network, network
+from margo.search.scaled import scaled_posteriors
 from margo.search.viterbi import Segment
 
 
 def word_occupancies(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Posterior of being in each word at each frame, [T, V], over all paths of a recognition graph."""
-    return posteriors(
-        graph, log_likelihoods, scale=scale, labels=graph.node_word, n_labels=len(graph.words)
-    ).occupancies
+    """Posterior of being in each word at each frame, [T, V], over all paths of a recognition graph.
+
+    Found in the linear domain; in the log domain where that loses a path that matters (see :mod:`margo.search.scaled`).
+    """
+    scores, silence = checked(graph, log_likelihoods), len(graph.words)
+    powers, occupancies = np.empty(scores.shape), np.zeros((len(scores), silence + 1))
+    flatten(scores, scale, powers)
+    labels = np.where(graph.node_word < 0, silence, graph.node_word)
+    (total,) = scaled_posteriors(
+        _compiled(graph), powers, np.array([0, len(scores)]), np.array([True]), occupancies, labels=labels
+    )
+    if np.isnan(total):
+        return posteriors(graph, scores, scale=scale, labels=labels, n_labels=silence + 1).occupancies[:, :silence]
+    return occupancies[:, :silence]
+
+
+@lru_cache(maxsize=1)
+def _compiled(graph: Graph) -> Network:
+    """The same for all utterances of a pass, which come one after the other."""
+    return network(graph)
 
 
 def confidences(

@@ -22,27 +22,29 @@ def scaled_posteriors(
     wanted: np.ndarray,
     occupancies: np.ndarray,
     counts: np.ndarray | None = None,
+    labels: np.ndarray | None = None,
 ) -> np.ndarray:
     """Log totals [N] of the ``wanted`` (bool [N]) of some utterances, rows ``bounds[i]:bounds[i + 1]`` of the rest.
 
-    Posteriors go into ``occupancies`` [T, S'], and expected traversals are added to ``counts`` [A] where given.
-    ``likelihoods`` [T, S'] are linear, scaled as suits each frame. A total is NaN where the linear domain lost a path
-    that matters, -inf where there is no path: then the occupancies are zero, and nothing was counted. Of utterances
-    that are not wanted, occupancies are not touched, and the total is NaN.
+    Posteriors go into ``occupancies`` [T, L], summed by ``labels`` int [E] of the emitting nodes, all from 0 to L - 1
+    (by default their columns, L = S'); expected traversals are added to ``counts`` [A] where given. ``likelihoods``
+    [T, S'] are linear, scaled as suits each frame. A total is NaN where the linear domain lost a path that matters,
+    -inf where there is no path: then the occupancies are zero, and nothing was counted. Of utterances that are not
+    wanted, occupancies are not touched, and the total is NaN.
     """
     totals = np.full(len(bounds) - 1, np.nan)
     _scaled_each(
         net.arc_start, net.source, net.destination, net.prob, net.column, net.start, net.end, net.stay, net.step,
-        net.stay_arc, net.step_arc, net.rest, likelihoods, bounds, wanted, occupancies,
-        np.empty(0) if counts is None else counts, counts is not None, totals,
+        net.stay_arc, net.step_arc, net.rest, net.column if labels is None else np.ascontiguousarray(labels, np.int64),
+        likelihoods, bounds, wanted, occupancies, np.empty(0) if counts is None else counts, counts is not None, totals,
     )  # fmt: skip
     return totals
 
 
 @njit(cache=True)
 def _scaled_each(
-    arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, likelihoods, bounds,
-    wanted, occupancies, counts, counted, totals,
+    arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, labels, likelihoods,
+    bounds, wanted, occupancies, counts, counted, totals,
 ):  # fmt: skip
     longest = 0
     for i in range(len(totals)):
@@ -53,7 +55,7 @@ def _scaled_each(
         if wanted[i]:
             own = occupancies[bounds[i] : bounds[i + 1]]
             totals[i] = _scaled(
-                arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest,
+                arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, labels,
                 likelihoods[bounds[i] : bounds[i + 1]], own, counts, counted, alpha, emission,
             )  # fmt: skip
             if not totals[i] > -np.inf:
@@ -62,8 +64,8 @@ def _scaled_each(
 
 @njit(cache=True, fastmath={"reassoc", "contract"})  # sums over nodes in any order: as vectors
 def _scaled(
-    arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, likelihoods,
-    occupancies, counts, wanted, alpha, emission,
+    arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, labels,
+    likelihoods, occupancies, counts, wanted, alpha, emission,
 ):  # fmt: skip
     """Scratch: ``alpha`` [T + 1 or more, n], emitting nodes of the first row zero; ``emission`` [T or more, E]."""
     frames, emitting, nodes = len(likelihoods), len(column), len(arc_start) - 1
@@ -119,7 +121,7 @@ def _scaled(
         occupied = occupancies[row - 1]
         occupied[:] = 0.0
         for node in range(emitting):
-            occupied[column[node]] += now[node] * beta[node]
+            occupied[labels[node]] += now[node] * beta[node]
         for node in range(emitting):
             ahead[node] = beta[node] * emit[node] * factor
         for node in range(emitting - 1):
