@@ -37,7 +37,7 @@ show_help() {  # the header comment of run.sh
 
 parse_options() {
     local name variable known
-    invocation="recipes/$recipe/run.sh$([ $# -eq 0 ] || printf ' %q' "$@")"
+    invocation="recipes/$recipe/run.sh$(for name; do [[ $name =~ ^[[:alnum:].-]+(\ [[:alnum:].-]+)+$ ]] && printf ' "%s"' "$name" || printf ' %q' "$name"; done)"
     while [ $# -gt 0 ]; do
         case $1 in
             -h|--help) show_help ;;
