@@ -18,6 +18,7 @@ class Options(Seeded):
     out: Path | None = option(None, help="folder named score to write, score.json goes beside it (default: HYP/score)")
     map: Path | None = option(None, help="TOML file with a table that merges symbols of both sides, or removes them")
     map_table: str = option("map", help="name of that table")
+    unit: str = option("", choices=("word", "phone"), help="what the symbols are (default: phone with --map, else word)")
     by: str = option("utterance", choices=("utterance", "speaker"), help="what the 95 % intervals draw")
     system: str = option("", help="name of the system (default: from the folder's name, <system>_<mixtures>/<set>)")
     mixtures: int = option(0, help="components per state (default: from the folder's name)")
@@ -26,6 +27,8 @@ class Options(Seeded):
     def __post_init__(self):
         if self.out is None:
             object.__setattr__(self, "out", self.hyp / "score")
+        if not self.unit:
+            object.__setattr__(self, "unit", "phone" if self.map else "word")
         if self.out.name != "score":
             raise ValueError(f"--out {self.out}: the folder must be named score; score.json is written beside it")
 
@@ -51,8 +54,8 @@ def run(options: Options, step):
     speakers = options.data / "utt2spk"
     facts, written = score_transcripts(
         options.out.parent, references, hypotheses, system=system, mixtures=mixtures, set=decoded,
-        speakers=read_utt2spk(speakers) if speakers.exists() else None, by=options.by, seed=options.seed,
-        seconds=training_seconds(folder), extra=extra,
+        speakers=read_utt2spk(speakers) if speakers.exists() else None, by=options.by, unit=options.unit,
+        seed=options.seed, seconds=training_seconds(folder), extra=extra,
     )  # fmt: skip
     for name in written:
         step.output(f"../{name}" if name == "score.json" else name.removeprefix("score/"))

@@ -4,6 +4,7 @@ import json
 import re
 import runpy
 import shutil
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -42,7 +43,7 @@ class Balance(HTMLParser):
         assert self.open and self.open.pop() == tag
 
 
-def make_run(exp, systems=RATES, synthetic=True):
+def make_run(exp, systems=RATES, synthetic=True, unit="word"):
     """A run's folders: data, models with learning curves, decodings with scores."""
     generator = np.random.default_rng(0)
     (exp / "data").mkdir(parents=True)
@@ -59,7 +60,7 @@ def make_run(exp, systems=RATES, synthetic=True):
                     for u, words in texts.items()
                 }
                 score_transcripts(exp / "decode" / f"{system}_{mixtures}" / name, texts, hypotheses, system=system,
-                                  mixtures=mixtures, set=name, speakers=speakers, seconds=4.25)  # fmt: skip
+                                  mixtures=mixtures, set=name, speakers=speakers, unit=unit, seconds=4.25)  # fmt: skip
     for system, by_mixtures in systems.items():
         for mixtures in by_mixtures:
             folder = exp / f"{system}_{mixtures}"
@@ -215,6 +216,73 @@ def test_classifiers_of_several_runs_and_tasks(run, tmp_path):
     assert rows[0]["percent"] == pytest.approx(np.mean(rows[0]["runs"]), abs=1e-4) and len(rows[0]["runs"]) == 3
     assert rows[0]["paper"]["percent"] == pytest.approx(19.95)
     assert rows[3]["versus"]["system"] == "gmm-ml" and "versus" not in rows[1]
+
+
+def test_phones_are_called_phones(run, tmp_path):
+    exp = make_run(tmp_path / "exp", {"ml": {1: 0.1}, "mmi": {1: 0.05}}, unit="phone")
+    said = run("--exp", exp, "--recipe", "timit")
+    text, page = (exp / "RESULTS.md").read_text(), (exp / "report.html").read_text()
+    assert "Test set: phone and string error rates" in said
+    assert "| PER [95 %]" in text and "| phones |" in text and "Phones are aligned" in text
+    assert ">PER %<" in page and ">phones<" in page and "Phones are aligned" in page
+    for shown in (said, text, page):
+        assert not re.search(r"\bWER\b|\bword", shown, re.IGNORECASE)
+    rows = json.loads((exp / "results.json").read_text())["rows"]
+    assert {(row["metric"], row["unit"]) for row in rows} == {("wer", "phone")}
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_the_protocol_says_what_was_done(run, tmp_path, length):
+    """Nothing is aligned where classes are scored, and samples, not utterances, are compared."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.json").write_text('{"corpus": "x", "synthetic": false}')
+    for system, wrong in (("gmm-ml", 30), ("gmm-mm", 10)):
+        guess = np.where(np.arange(100) < wrong, 2, np.arange(100) % 2)
+        score_classes(tmp_path / system, np.arange(100) % 2, [guess], system=system, mixtures=1, set="test")
+    run("--exp", tmp_path, "--recipe", "x")
+    said = protocol(tmp_path)
+    assert said == (
+        "Intervals hold 95 %: bootstrap over samples, seed 0. "
+        "p compares which samples are wrong (McNemar's test) with maximum likelihood's at as many mixtures."
+    )
+    assert said in (tmp_path / "report.html").read_text().replace("&#x27;", "'")
+
+    references = {f"u{n:02d}": ["one"] * length for n in range(60)}
+    for system, wrong in (("ml", 30), ("mce", 10)):
+        guesses = {name: ["two"] * length if n < wrong else words for n, (name, words) in enumerate(references.items())}
+        score_transcripts(tmp_path / system, references, guesses, system=system, mixtures=1, set="test")
+    run("--exp", tmp_path, "--recipe", "x")
+    test = "which utterances are wrong (McNemar's test)" if length == 1 else "errors per utterance (matched pairs)"
+    said = protocol(tmp_path)
+    assert said.startswith("Words are aligned with sclite's costs") and "; bootstrap over utterances" in said
+    assert f"p compares {test} and which samples are wrong (McNemar's test) with" in said
+
+
+def protocol(exp):
+    return re.search(r"## Protocol\n\n(.*?)\n", (exp / "RESULTS.md").read_text())[1]
+
+
+def test_versions_are_those_of_what_calculates(run, exp):
+    run(*arguments(exp))
+    made = re.search(r"\nMade with (.*)\.\n", (exp / "RESULTS.md").read_text())[1]
+    names = [part.split()[0] for part in made.split(", ")]
+    assert names[:5] == ["margo", "Python", "numpy", "scipy", "numba"] and "scikit-learn" not in names
+    path = exp / "ml_1" / record.NAME
+    held = json.loads(path.read_text())
+    path.write_text(json.dumps(held | {"commit": "0" * 40, "packages": held["packages"] | {"numpy": "0.1"}}))
+    run(*arguments(exp))
+    made = re.search(r"\nMade with (.*)\.\n", (exp / "RESULTS.md").read_text())[1]
+    assert f"numpy 0.1, {held['packages']['numpy']}, scipy" in made and "commit 00000000" in made
+
+
+def test_the_command_can_be_typed_again():
+    given = ["--mix", "1 2 4", "--criteria", 'a"b $x', "--exp", "/tmp/a b", "--corpus", ""]
+    script = 'source steps/recipe.sh; options+=(mix criteria); parse_options "$@"; echo "$invocation"'
+    made = subprocess.run(["bash", "-c", script, "recipes/tidigits/run.sh", *given], cwd=ROOT, capture_output=True,
+                          text=True, check=True).stdout.strip()  # fmt: skip
+    assert made.startswith('recipes/tidigits/run.sh --mix "1 2 4" --criteria ')
+    back = subprocess.run(["bash", "-c", f"printf '%s\\n' {made}"], capture_output=True, text=True, check=True).stdout
+    assert back.splitlines()[1:] == given
 
 
 def test_what_is_lacking_is_named(run, tmp_path):

@@ -71,6 +71,7 @@ def test_score_writes_the_folder_of_the_contract(run, exp):
     said = run("score.py", "--hyp", folder, "--data", exp / "data" / "test")
     value = json.loads((folder / "score.json").read_text())
     assert (value["system"], value["mixtures"], value["set"], value["seconds"]) == ("ml", 2, "test", 12.5)
+    assert value["unit"] == "word"
     assert value["ci95"][0] < value["percent"] < value["ci95"][1]
     assert f"%WER {value['percent']:.2f}" in said
     assert {path.name for path in (folder / "score").iterdir()} == {
@@ -110,6 +111,11 @@ def test_symbols_are_merged_before_scoring(run, tmp_path):
     (tmp_path / "map.toml").write_text('[map]\nix = "ih"\nq = ""\nsil = ""\n')
     run("score.py", "--hyp", folder, "--data", tmp_path / "data", "--map", tmp_path / "map.toml")
     assert (folder / "score" / "wer").read_text().startswith("%WER 0.00 [ 0 / 2,")
+    value = json.loads((folder / "score.json").read_text())
+    assert (value["metric"], value["unit"]) == ("wer", "phone")
+    words = ("--map", tmp_path / "map.toml", "--unit", "word")
+    run("score.py", "--hyp", folder, "--data", tmp_path / "data", *words)
+    assert json.loads((folder / "score.json").read_text())["unit"] == "word"
 
 
 def test_wrong_use_is_told_in_one_line(run, exp):

@@ -48,11 +48,16 @@ class Report:
         return {"recipe": self.recipe, "corpus": self.corpus, "synthetic": self.synthetic, "rows": self.rows}
 
     def sections(self) -> dict[tuple[str, str, str], list[dict]]:
-        """Rows by ``(task, set, metric)``, in the order of the tables."""
+        """Rows by ``(task, set, measure)``, in the order of the tables."""
         found: dict[tuple[str, str, str], list[dict]] = {}
         for row in self.rows:
-            found.setdefault((row.get("task", ""), row["set"], row["metric"]), []).append(row)
+            found.setdefault((row.get("task", ""), row["set"], measure(row)), []).append(row)
         return found
+
+
+def measure(row: dict) -> str:
+    """What a row's rate is to be called: ``wer`` of words, ``per`` of phones (whose metric is ``wer``), ``err``."""
+    return "per" if row.get("unit") == "phone" else row["metric"]
 
 
 def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
@@ -115,7 +120,7 @@ def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str)
         row["ser"] = {**ser, "paper": figure(paper, score, "ser", corpus)} if ser else None
         row["seconds"] = score.get("seconds")
         row["paper"] = figure(paper, score, score["metric"], corpus)
-        row |= {name: score[name] for name in ("task", "runs") if name in score}
+        row |= {name: score[name] for name in ("unit", "task", "runs") if name in score}
         versus = against_baseline(key, rows)
         made.append(row | ({"versus": versus} if versus else {}))
     return made

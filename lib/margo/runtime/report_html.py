@@ -5,15 +5,7 @@ from html import escape
 from margo.runtime import svg
 from margo.runtime.report import SYSTEMS, Report
 from margo.runtime.report_style import STYLE
-from margo.runtime.report_text import (
-    ALIGNMENT,
-    NAMES,
-    SYNTHETIC,
-    heading,
-    interval_note,
-    p_value,
-    versions,
-)
+from margo.runtime.report_text import NAMES, SYNTHETIC, heading, p_value, protocol, sizes, versions
 
 COLOUR_RULES = "".join(f".c{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); }} " for n in range(svg.COLOURS))
 
@@ -24,8 +16,8 @@ def page(report: Report) -> str:
     body = [f"<h1>{escape(report.recipe)}</h1>", f'<p class="soft">Corpus: {escape(corpus)}</p>']
     if report.synthetic:
         body.append(f'<div class="banner"><strong>Synthetic corpus.</strong> {escape(SYNTHETIC)}</div>')
-    for (task, name, metric), rows in report.sections().items():
-        body.append(results_section(task, name, metric, rows, folded=name != "test"))
+    for (task, name, measured), rows in report.sections().items():
+        body.append(results_section(task, name, measured, rows, folded=name != "test"))
     body += curves_section(report) + plots_section(report) + protocol_section(report) + provenance_section(report)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -36,15 +28,15 @@ def page(report: Report) -> str:
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
-def results_section(task: str, name: str, metric: str, rows: list[dict], folded: bool) -> str:
-    figures = [rates_figure(f"{NAMES[metric]} (%)", rows, lambda row: row)]
+def results_section(task: str, name: str, measured: str, rows: list[dict], folded: bool) -> str:
+    figures = [rates_figure(f"{NAMES[measured]} (%)", rows, lambda row: row)]
     if all(row["ser"] for row in rows) and any(row["ser"]["errors"] != row["errors"] for row in rows):
         figures.append(rates_figure("SER (%)", rows, lambda row: row["ser"]))
     beside = " beside" if len({(row["system"], row["mixtures"]) for row in rows}) <= 16 else ""
-    inside = f'<div class="rates{beside}">{"".join(figures)}</div>{results_table(rows, metric)}'
+    inside = f'<div class="rates{beside}">{"".join(figures)}</div>{results_table(rows, measured)}'
     if folded:
         inside = f"<details><summary>{len(rows)} rows</summary>{inside}</details>"
-    return f"<h2>{escape(heading(task, name, metric))}</h2>{inside}"
+    return f"<h2>{escape(heading(task, name, measured))}</h2>{inside}"
 
 
 def rates_figure(label: str, rows: list[dict], part) -> str:
@@ -63,7 +55,7 @@ def legend(marks: list[tuple[str, str]]) -> str:
     return f'<div class="legend">{spans}</div>'
 
 
-def results_table(rows: list[dict], metric: str) -> str:
+def results_table(rows: list[dict], measured: str) -> str:
     strings = any(row["ser"] for row in rows)
     shown = {
         "paper": any(row["paper"] for row in rows),
@@ -71,7 +63,7 @@ def results_table(rows: list[dict], metric: str) -> str:
         "versus": any("versus" in row for row in rows),
         "seconds": any(row["seconds"] is not None for row in rows),
     }
-    head = ["system", "mixtures", f"{NAMES[metric]} %", "95 %", "errors"] + ["paper"] * shown["paper"]
+    head = ["system", "mixtures", f"{NAMES[measured]} %", "95 %", "errors"] + ["paper"] * shown["paper"]
     head += ["SER %", "95 %"] * strings + ["paper SER"] * shown["ser paper"]
     head += ["against ML", "p"] * shown["versus"] + ["training, s"] * shown["seconds"]
     best = {m: min(row["percent"] for row in rows if row["mixtures"] == m) for m in {row["mixtures"] for row in rows}}
@@ -90,7 +82,12 @@ def results_table(rows: list[dict], metric: str) -> str:
         if shown["seconds"]:
             cells.append(cell("" if row["seconds"] is None else f"{row['seconds']:.1f}"))
         lines.append(f"<tr{first}>{''.join(cells)}</tr>")
-    titles = "".join(f'<th class="{"" if n == 0 else "n"}">{escape(title)}</th>' for n, title in enumerate(head))
+    return table(head, lines)
+
+
+def table(head: list[str], lines: list[str], text: tuple[int, ...] = (0,)) -> str:
+    """A table of ``lines`` (``<tr>`` elements); the columns ``text`` hold words, the others numbers."""
+    titles = "".join(f'<th class="{"" if n in text else "n"}">{escape(title)}</th>' for n, title in enumerate(head))
     return f'<div class="scroll"><table><thead><tr>{titles}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
 
 
@@ -174,13 +171,10 @@ def figure(plot: dict, folder: str = "") -> str:
 def protocol_section(report: Report) -> list[str]:
     parts = ["<h2>Protocol</h2>"]
     if report.sizes:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td>" + "".join(cell(size.get(k, "")) for k in ("utterances", "speakers", "words"))
-            + "</tr>" for name, size in report.sizes.items()
-        )  # fmt: skip
-        head = "<th>set</th>" + "".join(f'<th class="n">{k}</th>' for k in ("utterances", "speakers", "words"))
-        parts.append(f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')
-    parts.append(f"<p>{escape(ALIGNMENT)} {escape(interval_note(report))}</p>")
+        head, *rows = sizes(report)
+        lines = [f"<tr><td>{escape(name)}</td>{''.join(map(cell, counts))}</tr>" for name, *counts in rows]
+        parts.append(table(head, lines))
+    parts.append(f"<p>{escape(protocol(report))}</p>")
     parts += [f"<p>{escape(system)}: {escape(choice)}.</p>" for system, choice in report.choices.items()]
     if report.paper:
         parts.append(f"<h3>The paper {escape(report.paper.key)}</h3><p>{escape(report.paper.protocol)}</p>")
@@ -189,16 +183,15 @@ def protocol_section(report: Report) -> list[str]:
 
 
 def provenance_section(report: Report) -> list[str]:
-    rows = "".join(
+    lines = [
         f"<tr><td>{escape(step['folder'])}</td><td>{escape(step.get('step', ''))}</td>{cell(step.get('seconds', ''))}"
         f"{cell(step.get('peak_memory_mb', ''))}<td><code>{escape(' '.join(step['argv']))}</code></td></tr>"
         for step in report.steps
-    )
-    head = '<th>folder</th><th>step</th><th class="n">seconds</th><th class="n">MB</th><th>options</th>'
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    ]
+    steps = table(["folder", "step", "seconds", "MB", "options"], lines, text=(0, 1, 4))
     return [
         "<h2>Made by</h2>",
         f"<pre>{escape(report.command)}</pre>",
         f'<p class="soft">{escape(versions(report))}</p>',
-        f'<details><summary>{len(report.steps)} steps</summary><div class="scroll">{table}</div></details>',
+        f'<details><summary>{len(report.steps)} steps</summary>{steps}</details>',
     ]

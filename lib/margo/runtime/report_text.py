@@ -1,18 +1,18 @@
 """The report as text: ``RESULTS.md`` and the table on the terminal."""
 
-from margo.runtime.report import Report
+from margo.runtime.report import Report, measure
 
 SYNTHETIC = (
     "These figures come from a synthetic corpus (machine-made speech or data). They show that the recipe works and how "
     "the criteria compare on it; they say nothing about the real corpus, and the paper's figures beside them are of "
     "other data."
 )
-NAMES = {"wer": "WER", "err": "error", "ser": "SER"}
-ALIGNMENT = (
-    "Words are aligned with sclite's costs (substitution 4, insertion and deletion 3). Intervals hold 95 %; p compares "
-    "errors per utterance with maximum likelihood's at as many mixtures (matched pairs; McNemar's test for single "
-    "words)."
-)
+NAMES = {"wer": "WER", "per": "PER", "err": "error"}
+HEADINGS = {
+    "wer": "word and string error rates",
+    "per": "phone and string error rates",
+    "err": "classification error",
+}
 
 
 def markdown(report: Report) -> str:
@@ -22,15 +22,12 @@ def markdown(report: Report) -> str:
         lines += [f"**Synthetic corpus.** {SYNTHETIC}", ""]
     lines += [f"Corpus: {report.corpus}{' (synthetic)' if report.synthetic else ''}.", ""]
     lines += ["```", report.command, "```", ""]
-    for (task, name, metric), rows in report.sections().items():
-        lines += [f"## {heading(task, name, metric)}", "", *grid(cells(rows, metric)), ""]
+    for (task, name, measured), rows in report.sections().items():
+        lines += [f"## {heading(task, name, measured)}", "", *grid(cells(rows, measured)), ""]
     lines += ["## Protocol", ""]
     if report.sizes:
-        lines += [*grid([["set", "utterances", "speakers", "words"]] + [
-            [name, *(str(size.get(key, "")) for key in ("utterances", "speakers", "words"))]
-            for name, size in report.sizes.items()
-        ]), ""]  # fmt: skip
-    lines += [f"{ALIGNMENT} {interval_note(report)}".strip(), ""]
+        lines += [*grid(sizes(report)), ""]
+    lines += [protocol(report), ""]
     if report.choices:
         lines += [*(f"- {system}: {choice}." for system, choice in report.choices.items()), ""]
     if report.paper:
@@ -39,13 +36,36 @@ def markdown(report: Report) -> str:
     return "\n".join(lines)
 
 
-def heading(task: str, name: str, metric: str) -> str:
-    what = {"wer": "word and string error rates", "err": "classification error"}[metric]
-    return f"{name.capitalize()} set{', ' + task if task else ''}: {what} (%)"
+def heading(task: str, name: str, measured: str) -> str:
+    return f"{name.capitalize()} set{', ' + task if task else ''}: {HEADINGS[measured]} (%)"
 
 
-def interval_note(report: Report) -> str:
-    return f"Intervals: {'; '.join(report.intervals)}." if report.intervals else ""
+def sizes(report: Report) -> list[list[str]]:
+    """Head and rows of the table of data sets; transcripts hold the units that are scored."""
+    units = "phones" if any(measure(row) == "per" for row in report.rows) else "words"
+    columns = {"utterances": "utterances", "speakers": "speakers", "words": units}
+    table = [["set", *columns.values()]]
+    return table + [[name, *(str(size.get(key, "")) for key in columns)] for name, size in report.sizes.items()]
+
+
+def protocol(report: Report) -> str:
+    """How rates, intervals and p were found; says only what holds for the rows there are."""
+    measures = {measure(row) for row in report.rows}
+    pairs = {(measure(row) == "err", row["versus"]["test"]) for row in report.rows if "versus" in row}
+    notes = []
+    for measured, units in (("wer", "Words"), ("per", "Phones")):
+        if measured in measures:
+            notes.append(f"{units} are aligned with sclite's costs (substitution 4, insertion and deletion 3).")
+    notes.append(f"Intervals hold 95 %{': ' if report.intervals else ''}{'; '.join(report.intervals)}.")
+    if pairs:
+        said = {
+            (False, "matched_pairs"): "errors per utterance (matched pairs)",
+            (False, "mcnemar"): "which utterances are wrong (McNemar's test)",
+            (True, "mcnemar"): "which samples are wrong (McNemar's test)",
+        }
+        compared = " and ".join(said[pair] for pair in sorted(pairs))
+        notes.append(f"p compares {compared} with maximum likelihood's at as many mixtures.")
+    return " ".join(notes)
 
 
 def grid(rows: list[list[str]]) -> list[str]:
@@ -56,9 +76,9 @@ def grid(rows: list[list[str]]) -> list[str]:
     return [lines[0], rule, *lines[1:]]
 
 
-def cells(rows: list[dict], metric: str) -> list[list[str]]:
+def cells(rows: list[dict], measured: str) -> list[list[str]]:
     """Head and rows of a results table as text; columns that nothing fills are left out."""
-    head = ["system", "mix", f"{NAMES[metric]} [95 %]", "errors", "paper"]
+    head = ["system", "mix", f"{NAMES[measured]} [95 %]", "errors", "paper"]
     head += ["SER [95 %]", "paper SER", "vs ML", "p", "train s"]
     table = [head]
     for row in rows:
@@ -96,24 +116,24 @@ def console(report: Report) -> str:
     sections = report.sections()
     shown = {key: rows for key, rows in sections.items() if key[1] == "test"} or sections
     lines = []
-    for (task, name, metric), rows in shown.items():
-        table = cells(rows, metric)
+    for (task, name, measured), rows in shown.items():
+        table = cells(rows, measured)
         widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
         corpus = f"{report.corpus}{' (SYNTHETIC)' if report.synthetic else ''}"
-        lines.append(f"{report.recipe}, {corpus}: {heading(task, name, metric)}")
+        lines.append(f"{report.recipe}, {corpus}: {heading(task, name, measured)}")
         for row in table:
             lines.append("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
     return "\n".join(lines)
 
 
 def versions(report: Report) -> str:
-    """Python and packages of the steps, and the commit where one is known."""
-    packages, pythons, commits = {}, set(), set()
-    for step in report.steps:
-        packages |= step.get("packages", {})
-        pythons |= {step.get("python")}
-        commits |= {step.get("commit")}
-    found = [f"Python {', '.join(sorted(filter(None, pythons)))}"] if any(pythons) else []
-    found += [f"{name} {version}" for name, version in sorted(packages.items())]
-    found += [f"commit {', '.join(sorted(c[:12] for c in commits if c))}"] if any(commits) else []
-    return ", ".join(found) or "unrecorded versions"
+    """What the figures were computed with: margo, Python, the packages that calculate, and the commits of the steps."""
+    names = ["margo", "Python", "numpy", "scipy", "numba", "commit"]
+    if any(row["metric"] == "err" for row in report.rows):
+        names.insert(-1, "scikit-learn")  # the classifiers that ours are held against
+    told = [
+        {**step.get("packages", {}), "Python": step.get("python"), "commit": (step.get("commit") or "")[:8]}
+        for step in report.steps
+    ]
+    used = {name: sorted({one[name] for one in told if one.get(name)}) for name in names}
+    return ", ".join(f"{name} {', '.join(used[name])}" for name in names if used[name]) or "unrecorded versions"

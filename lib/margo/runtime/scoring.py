@@ -23,11 +23,12 @@ def score_transcripts(
     set: str,
     speakers: Mapping[str, str] | None = None,
     by: str = "utterance",
+    unit: str = "word",
     seed: int = 0,
     seconds: float | None = None,
     extra: dict | None = None,
 ) -> tuple[dict, list[str]]:
-    """Score word strings into ``folder``; ``(facts, names of the files written)``.
+    """Score strings of words, or of phones (``unit``), into ``folder``; ``(facts, names of the files written)``.
 
     An utterance without a hypothesis counts as deleted whole and is listed under ``missing``; a hypothesis without a
     reference is a fault, since it belongs to other data. ``by`` is what the intervals draw: utterance or speaker.
@@ -55,6 +56,7 @@ def score_transcripts(
     )
     counts = tuple(int(getattr(scored.alignments, key).sum()) for key in ("insertions", "deletions", "substitutions"))
     facts = {
+        "unit": unit,
         "interval": f"bootstrap over {by}s, seed {seed}",
         "reference": digest(references),
         **({"speakers": len({*of})} if of is not None else {}),
@@ -98,11 +100,11 @@ def score_classes(
     scored = [score(references, [[str(label)] for label in run], generator, groups) for run in runs]
     rates = [each.symbols for each in scored]
     single = len(rates) == 1
-    unit = "samples" if groups is None else "groups"
+    drawn = "samples" if groups is None else "speakers"
     if names is None:
         names = [f"sample{n:0{len(str(len(truth)))}d}" for n in range(len(truth))]
     facts = {
-        "interval": f"bootstrap over {unit}, seed {seed}" if single else f"Student's, mean of {len(rates)} runs",
+        "interval": f"bootstrap over {drawn}, seed {seed}" if single else f"Student's, mean of {len(rates)} runs",
         "reference": digest(dict(zip(names, references))),
         **(extra or {}),
     }
