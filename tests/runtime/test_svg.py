@@ -1,12 +1,14 @@
 """Ticks and axes of the report's plots."""
 
 import math
+import re
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from margo.runtime.svg import Axis, axis, log_ticks, number, ticks
+from margo.runtime.svg import Axis, axis, heatmap, log_ticks, numbers, rates_plot, ticks
 
 
 @given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6))
@@ -33,5 +35,39 @@ def test_axes_hold_their_values_and_zero_where_asked():
     assert axis([-1.0, 10.0], 0, 100, log=True).low > 0
 
 
-def test_numbers_use_a_minus_sign():
-    assert number(-0.25) == "\u22120.25" and number(1e-9) == "1e\u221209"
+def test_labels_of_one_axis_have_the_same_form():
+    assert numbers([-0.5, 0.0, 0.25]) == ["\u22120.50", "0.00", "0.25"]
+    assert numbers([0.0, 50.0, 100.0]) == ["0", "50", "100"]
+    assert numbers([0.01, 0.1, 1.0, 10.0], even=False) == ["0.01", "0.1", "1", "10"]
+    assert numbers([-20000000.0, 0.0]) == ["\u22122e7", "0"]
+    assert numbers([1e-9, 2e-9]) == ["1e\u22129", "2e\u22129"]
+    assert list(Axis(0.01, 1, 0, 1, log=True).labels().values()) == ["0.01", "0.1", "1"]
+
+
+def test_long_names_of_rows_and_columns_have_room():
+    """Nothing is drawn left of or below the picture; a letter is about six units wide."""
+    names = ["a", "machines of all pairs, a Gaussian kernel"]
+    tree = ElementTree.fromstring(heatmap({"title": "t", "kind": "heatmap", "values": [[3, 4], [5, 7]], "rows": names,
+                                           "columns": names, "x_label": "heard"}))  # fmt: skip
+    height = float(tree.get("viewBox").split()[3])
+    texts = [element for element in tree.iter() if element.tag.endswith("text")]
+    for element in texts:
+        if element.get("transform"):  # a column's name, from its cell downwards
+            down = float(re.search(r"translate\(\S+ (\S+)\)", element.get("transform"))[1])
+            assert down + 6 * len(element.text) <= height
+        elif element.get("text-anchor") == "end":
+            assert float(element.get("x")) - 6 * len(element.text) >= 0
+    assert texts[-1].text == "heard (shades: 3 to 7)"
+    shades = [float(element.get("fill-opacity")) for element in tree.iter() if element.get("fill-opacity")]
+    assert shades == [0, 0.25, 0.5, 1]
+
+
+def test_every_one_of_twenty_systems_looks_different_and_no_figure_of_a_paper_hides_ours():
+    cell = {"percent": 5.0, "ci95": [4.0, 6.0], "paper": {"percent": 5.0}}
+    tree = ElementTree.fromstring(rates_plot("t", "t", {f"system{n}": {1: cell} for n in range(20)}))
+    dots = [element for element in tree.iter() if element.get("class", "").startswith("dot ")]
+    assert len({(dot.get("class"), dot.get("d")) for dot in dots}) == 20
+    papers = [element for element in tree.iter() if element.get("class", "").startswith("paper")]
+    for dot, paper in zip(dots, papers, strict=True):
+        ours = float(re.search(r"translate\((\S+)", dot.get("transform"))[1])
+        assert float(re.match(r"M(\S+)", paper.get("d"))[1]) - 5 > ours + 3.9

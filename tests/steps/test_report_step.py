@@ -262,6 +262,15 @@ def protocol(exp):
     return re.search(r"## Protocol\n\n(.*?)\n", (exp / "RESULTS.md").read_text())[1]
 
 
+def test_draws_are_lines_of_one_plot(run, exp):
+    for draw in "01":
+        shutil.copytree(exp / "ml_1", exp / draw / "ml_1")
+    run(*arguments(exp))
+    page = (exp / "report.html").read_text()
+    assert page.count("ml: objective</h3>") == 1 and "0/ml" not in page.partition("Made by")[0]
+    assert "</i>1 mix<" in page and "</i>1 mix, draw 0<" in page and "</i>1 mix, draw 1<" in page
+
+
 def test_versions_are_those_of_what_calculates(run, exp):
     run(*arguments(exp))
     made = re.search(r"\nMade with (.*)\.\n", (exp / "RESULTS.md").read_text())[1]

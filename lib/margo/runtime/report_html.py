@@ -44,15 +44,20 @@ def rates_figure(label: str, rows: list[dict], part) -> str:
     for row in rows:
         systems.setdefault(row["system"], {})[row["mixtures"]] = part(row)
     picture = svg.rates_plot(label, label, systems)
-    marks = [(name, f'style="background: var(--c{n % svg.COLOURS})"') for n, name in enumerate(systems)]
-    if any(part(row).get("paper") for row in rows):
-        marks.append(("the paper's figure", 'class="hollow"'))
-    return f"<figure><h3>{escape(label)}</h3>{picture}{legend(marks)}</figure>"
+    paper = any(part(row).get("paper") for row in rows)
+    return f"<figure><h3>{escape(label)}, with 95 % intervals</h3>{picture}{legend(systems, paper)}</figure>"
 
 
-def legend(marks: list[tuple[str, str]]) -> str:
-    spans = "".join(f"<span><i {how}></i>{escape(name)}</span>" for name, how in marks)
-    return f'<div class="legend">{spans}</div>'
+def legend(names, paper: bool = False) -> str:
+    """Names beside the marks that :mod:`margo.runtime.svg` gives them by their order; the nameless are left out."""
+    marks = [
+        f'<span><i class="m{n // svg.COLOURS % len(svg.MARKS)}" style="background: var(--c{n % svg.COLOURS})"></i>'
+        f"{escape(name)}</span>"
+        for n, name in enumerate(names)
+        if name
+    ]
+    marks += ['<span><i class="hollow"></i>the paper\'s figure</span>'] * paper
+    return f'<div class="legend">{"".join(marks)}</div>' if marks else ""
 
 
 def results_table(rows: list[dict], measured: str) -> str:
@@ -63,8 +68,8 @@ def results_table(rows: list[dict], measured: str) -> str:
         "versus": any("versus" in row for row in rows),
         "seconds": any(row["seconds"] is not None for row in rows),
     }
-    head = ["system", "mixtures", f"{NAMES[measured]} %", "95 %", "errors"] + ["paper"] * shown["paper"]
-    head += ["SER %", "95 %"] * strings + ["paper SER"] * shown["ser paper"]
+    head = ["system", "mixtures", f"{NAMES[measured]} %", "95 % interval", "errors"] + ["paper"] * shown["paper"]
+    head += ["SER %", "95 % interval"] * strings + ["paper SER"] * shown["ser paper"]
     head += ["against ML", "p"] * shown["versus"] + ["training, s"] * shown["seconds"]
     best = {m: min(row["percent"] for row in rows if row["mixtures"] == m) for m in {row["mixtures"] for row in rows}}
     lines, last = [], None
@@ -117,17 +122,33 @@ def versus_cells(versus: dict | None) -> list[str]:
 
 # -- plots -------------------------------------------------------------------------------------------------------------
 def curves_section(report: Report) -> list[str]:
-    """Learning curves: for each system one plot a quantity, a line for each number of mixtures."""
-    systems: dict[str, dict[str, list[dict]]] = {}
+    """Learning curves: for each system one plot a quantity, a line for each number of mixtures and each draw."""
+    systems: dict[tuple, dict[str, list[dict]]] = {}
     for folder, lines in report.curves.items():
-        name, _, mixtures = folder.rpartition("_")
-        key, label = (name, f"{mixtures} mix") if mixtures.isdigit() else (folder, folder)
+        key, label = curve_place(folder)
         systems.setdefault(key, {})[label] = lines
     figures = []
-    for system in sorted(systems, key=lambda name: (SYSTEMS.index(name) if name in SYSTEMS else len(SYSTEMS), name)):
-        runs = dict(sorted(systems[system].items(), key=lambda item: (len(item[0]), item[0])))
-        figures += [figure(plot) for key in curve_keys(runs) if (plot := curve(system, key, runs))]
+    for key in sorted(systems):
+        system = "/".join(filter(None, [key[0], key[2]]))
+        runs = dict(sorted(systems[key].items(), key=lambda item: (len(item[0]), item[0])))
+        figures += [figure(plot) for what in curve_keys(runs) if (plot := curve(system, what, runs))]
     return ["<h2>Learning curves</h2>", f'<div class="plots">{"".join(figures)}</div>'] if figures else []
+
+
+def curve_place(folder: str) -> tuple[tuple, str]:
+    """``((folder above, rank, system), label of the line)`` of ``[above/]<system>_<mixtures>``.
+
+    Numbered folders above hold draws of the same, which are lines of one plot.
+
+    >>> curve_place("0/gmm-ml_12")
+    (('', 7, 'gmm-ml'), '12 mix, draw 0')
+    """
+    above, _, last = folder.rpartition("/")
+    system, _, mixtures = last.rpartition("_")
+    system, label = (system, f"{mixtures} mix") if mixtures.isdigit() else (last, last)
+    if above.isdigit():
+        above, label = "", f"{label}, draw {above}"
+    return (above, SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS), system), label
 
 
 def curve_keys(runs: dict[str, list[dict]]) -> list[str]:
@@ -158,13 +179,11 @@ def plots_section(report: Report) -> list[str]:
 
 
 def figure(plot: dict, folder: str = "") -> str:
-    names = [one.get("name", "") for one in plot.get("series", [])]
-    marks = [(name, f'style="background: var(--c{n % svg.COLOURS})"') for n, name in enumerate(names) if name]
-    note = " ".join(filter(None, [plot.get("note", ""), f"({folder})" if folder else ""]))
+    note = " ".join(filter(None, [plot.get("note", ""), f"(from {folder})" if folder else ""]))
     caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
-    large = ' class="large"' if plot["kind"] == "heatmap" and len(plot["values"][0]) > 15 else ""
-    picture = f"<h3>{escape(plot['title'])}</h3>{svg.draw(plot)}"
-    return f"<figure{large}>{picture}{legend(marks) if marks else ''}{caption}</figure>"
+    large = ' class="large"' if svg.is_large(plot) else ""
+    key = legend(one.get("name", "") for one in plot.get("series", []))
+    return f"<figure{large}><h3>{escape(plot['title'])}</h3>{svg.draw(plot)}{key}{caption}</figure>"
 
 
 # -- how it was made ---------------------------------------------------------------------------------------------------
@@ -175,6 +194,8 @@ def protocol_section(report: Report) -> list[str]:
         lines = [f"<tr><td>{escape(name)}</td>{''.join(map(cell, counts))}</tr>" for name, *counts in rows]
         parts.append(table(head, lines))
     parts.append(f"<p>{escape(protocol(report))}</p>")
+    colours = "; green (better) or red (worse) p up to 0.05" if any("versus" in row for row in report.rows) else ""
+    parts.append(f'<p class="soft">In the tables, bold marks the fewest errors with as many mixtures{colours}.</p>')
     parts += [f"<p>{escape(system)}: {escape(choice)}.</p>" for system, choice in report.choices.items()]
     if report.paper:
         parts.append(f"<h3>The paper {escape(report.paper.key)}</h3><p>{escape(report.paper.protocol)}</p>")
@@ -193,5 +214,5 @@ def provenance_section(report: Report) -> list[str]:
         "<h2>Made by</h2>",
         f"<pre>{escape(report.command)}</pre>",
         f'<p class="soft">{escape(versions(report))}</p>',
-        f'<details><summary>{len(report.steps)} steps</summary>{steps}</details>',
+        f'<details class="steps"><summary>{len(report.steps)} steps</summary>{steps}</details>',
     ]

@@ -29,7 +29,7 @@ th { text-align: left; font-weight: 600; color: var(--soft); font-size: .82rem; 
 td { padding: .28rem .9rem .28rem 0; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 td.n, th.n { text-align: right; } tr.first td { border-top: 2px solid var(--rule); } td.best { font-weight: 700; }
 .ci { color: var(--soft); font-size: .85em; } .good { color: var(--good); } .bad { color: var(--bad); }
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(310px, 1fr)); gap: 1rem;
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 310px), 1fr)); gap: 1rem;
   align-items: start; } .large { grid-column: 1 / -1; max-width: 680px; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--rule); border-radius: 8px;
   padding: .8rem .9rem; }
@@ -38,15 +38,21 @@ figure { margin: 0; background: var(--card); border: 1px solid var(--rule); bord
 figure h3 { margin: 0 0 .3rem; font-size: .92rem; } figcaption { font-size: .82rem; }
 svg { width: 100%; height: auto; display: block; } .rates svg { max-height: 340px; } img { max-width: 100%; }
 .legend { display: flex; flex-wrap: wrap; gap: .15rem 1rem; font-size: .84rem; margin-top: .4rem; }
-.legend i { display: inline-block; width: .72em; height: .72em; border-radius: 50%; margin-right: .4em; }
-.legend i.hollow { border: 2px solid var(--soft); border-radius: 0; transform: rotate(45deg) scale(.8); }
+.legend i { display: inline-block; width: .72em; height: .72em; margin-right: .4em; }
+.legend .m0 { border-radius: 50%; } .legend .m2 { clip-path: polygon(50% 0, 100% 100%, 0 100%); }
+.legend .hollow { border: 2px solid var(--soft); transform: rotate(45deg) scale(.8); }
 svg text { font-family: inherit; fill: var(--soft); } .tick { font-size: 10.5px; } .label { font-size: 11.5px; }
 .grid { stroke: var(--rule); stroke-width: 1; } .axis { stroke: var(--soft); stroke-width: 1; }
 .line, .whisker, .paper, .steps { fill: none; stroke-width: 1.8; } .whisker { stroke-width: 1.4; }
 .dots, .points { fill: none; stroke-linecap: round; stroke-width: 4.5; } .points { stroke-width: 3;
-  stroke-opacity: .7; }
+  stroke-opacity: .7; } .line.again { stroke-dasharray: 5 3; } .dots.again, .points.again { stroke-linecap: square; }
 .paper { stroke-width: 1.6; } .steps { fill-opacity: .14; } .region { fill-opacity: .22; }
-  .cell { fill: var(--accent); }
+  .cell { fill: var(--accent); shape-rendering: crispEdges; }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--accent); } code { font-size: .86em; }
-@media print { body { font-size: 12px; } details { display: none; } }
+@media (max-width: 600px) { main { padding: 1.5rem 1rem 3rem; } table { font-size: .82rem; }
+  td, th { padding-right: .6rem; } }
+@media print { :root { font-size: 12px; } body { font-size: 1rem; background: none; } main { padding: 0; }
+  figure, tr { break-inside: avoid; } h2, h3, thead { break-after: avoid; } details::details-content { content-visibility: visible; block-size: auto; }
+  summary, details.steps { display: none; } pre { white-space: pre-wrap; }
+  td, th { padding-right: .6rem; } .plots { grid-template-columns: 1fr 1fr 1fr; } }
 """

@@ -1,13 +1,21 @@
 """Plots as inline SVG text. Colours are CSS classes (``c0`` to ``c7``), so that one plot suits light and dark pages."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 COLOURS = 8
-WIDTH, HEIGHT = 400, 270
+MARKS = (  # what a system's rate is marked with: the first eight by circles, then squares, then triangles
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "M-3.5 -3.5h7v7h-7z",
+    "M0 -4.5l4.5 8h-9z",
+)
+WIDTH, HEIGHT = 320, 230  # three stand beside each other in a page without their text getting small
+RATES_WIDTH, RATES_HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 54, 12, 12, 42
+LETTER = 6  # width of a tick's letter
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,10 @@ class Axis:
 
     def ticks(self) -> list[float]:
         return log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high)
+
+    def labels(self) -> dict[float, str]:
+        """Ticks and what stands beside them."""
+        return dict(zip(self.ticks(), numbers(self.ticks(), even=not self.log)))
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -49,9 +61,19 @@ def log_ticks(low: float, high: float) -> list[float]:
     return powers if len(powers) > 1 else [tick for tick in ticks(low, high) if tick > 0]
 
 
-def number(value: float) -> str:
-    """A tick's label: few digits."""
-    return f"{value:.10g}".replace("-", "\u2212")
+def numbers(values: Sequence[float], even: bool = True) -> list[str]:
+    """Labels of ticks, ``even`` ones with the same decimals; with powers of ten where digits would not fit.
+
+    >>> numbers([0.0, 0.25, 0.5]), numbers([0.0, 2e7])
+    (['0.00', '0.25', '0.50'], ['0', '2e7'])
+    """
+    texts = [f"{value:.10g}" for value in values]
+    if even and not any("e" in text for text in texts):
+        decimals = max(len(text.partition(".")[2]) for text in texts)
+        texts = [f"{value:.{decimals}f}" for value in values]
+    if max(map(len, texts)) > 7:
+        texts = [f"{value:.3g}" for value in values]
+    return [re.sub(r"e\+?(-?)0*", r"e\1", text).replace("-", "\u2212") for text in texts]
 
 
 def axis(values: Sequence[float], start: float, end: float, log: bool = False, zero: bool = False) -> Axis:
@@ -69,12 +91,11 @@ def axis(values: Sequence[float], start: float, end: float, log: bool = False, z
 def frame(x: Axis, y: Axis, x_label: str, y_label: str, x_names: dict[float, str] | None = None) -> list[str]:
     """Grid lines, tick labels and axis titles; ``x_names`` replaces the numbers under the x axis."""
     parts = []
-    for tick in y.ticks():
+    for tick, name in y.labels().items():
         parts.append(f'<line class="grid" x1="{x.start}" x2="{x.end}" y1="{y(tick)}" y2="{y(tick)}"/>')
         place = f'x="{x.start - 6}" y="{y(tick) + 3.5:.2f}"'
-        parts.append(f'<text class="tick" text-anchor="end" {place}>{number(tick)}</text>')
-    for tick in x_names or x.ticks():
-        name = x_names[tick] if x_names else number(tick)
+        parts.append(f'<text class="tick" text-anchor="end" {place}>{name}</text>')
+    for tick, name in (x_names or x.labels()).items():
         if not x_names:
             parts.append(f'<line class="grid" x1="{x(tick)}" x2="{x(tick)}" y1="{y.start}" y2="{y.end}"/>')
         parts.append(f'<text class="tick" text-anchor="middle" x="{x(tick)}" y="{y.start + 15}">{escape(name)}</text>')
@@ -94,9 +115,9 @@ def svg(parts: Sequence[str], title: str, width: int = WIDTH, height: int = HEIG
     )
 
 
-def area(xs, ys, plot: dict, zero: bool = False, width: int = WIDTH) -> tuple[Axis, Axis]:
+def area(xs, ys, plot: dict, zero: bool = False) -> tuple[Axis, Axis]:
     """Axes for the plotting area."""
-    x = axis(xs, LEFT, width - RIGHT, plot.get("x_log", False))
+    x = axis(xs, LEFT, WIDTH - RIGHT, plot.get("x_log", False))
     y = axis(ys, HEIGHT - BOTTOM, TOP, plot.get("y_log", False), zero)
     return x, y
 
@@ -109,27 +130,28 @@ def line_plot(plot: dict) -> str:
     x, y = area(xs, ys, plot)
     parts = region_cells(region, x, y) if region else []
     parts += frame(x, y, plot.get("x_label", ""), plot.get("y_label", ""))
-    for colour, one in enumerate(series):
+    for order, one in enumerate(series):
         style = one.get("style") or ("line" if plot["kind"] == "line" else "points")
         places = [(x(a), y(b)) for a, b in zip(one["x"], one["y"]) if (a > 0 or not x.log) and (b > 0 or not y.log)]
-        parts.append(draw_series(places, style, colour % COLOURS, one.get("name", "")))
+        parts.append(draw_series(places, style, order, one.get("name", "")))
     return svg(parts, plot["title"])
 
 
-def draw_series(places: list[tuple[float, float]], style: str, colour: int, name: str) -> str:
+def draw_series(places: list[tuple[float, float]], style: str, order: int, name: str) -> str:
     hint = f"<title>{escape(name)}</title>"
+    look = f"c{order % COLOURS}" + " again" * (order >= COLOURS)
+    dots = "".join(f"M{a} {b}h0" for a, b in places)
     if style == "points":
-        path = "".join(f"M{a} {b}h0" for a, b in places)
-        return f'<path class="points c{colour}" d="{path}">{hint}</path>'
+        return f'<path class="points {look}" d="{dots}">{hint}</path>'
     line = " ".join(f"{a},{b}" for a, b in places)
-    dots = "".join(f"M{a} {b}h0" for a, b in places) if len(places) <= 60 else ""
-    marks = f'<path class="dots c{colour}" d="{dots}"/>' if dots else ""
-    return f'<polyline class="line c{colour}" points="{line}">{hint}</polyline>{marks}'
+    marks = f'<path class="dots {look}" d="{dots}"/>' if len(places) <= 60 else ""
+    return f'<polyline class="line {look}" points="{line}">{hint}</polyline>{marks}'
 
 
 def region_cells(region: dict, x: Axis, y: Axis) -> list[str]:
-    """Background by class; equal neighbours of a row are one rectangle."""
-    values, parts = region["values"], []
+    """Background by class, one path each: equal neighbours of a row are one rectangle, and rows overlap a little, since
+    viewers of printed pages leave hairs between rectangles that only touch."""
+    values, paths = region["values"], {}
     rows, columns = len(values), len(values[0])
     xs = [x(region["x"][0] + (region["x"][1] - region["x"][0]) * n / columns) for n in range(columns + 1)]
     ys = [y(region["y"][0] + (region["y"][1] - region["y"][0]) * n / rows) for n in range(rows + 1)]
@@ -137,12 +159,11 @@ def region_cells(region: dict, x: Axis, y: Axis) -> list[str]:
         begin = 0
         for c in range(1, columns + 1):
             if c == columns or row[c] != row[begin]:
-                parts.append(
-                    f'<rect class="region f{int(row[begin]) % COLOURS}" x="{xs[begin]}" y="{ys[r + 1]}" '
-                    f'width="{xs[c] - xs[begin]:.2f}" height="{ys[r] - ys[r + 1]:.2f}"/>'
-                )
+                width, height = xs[c] - xs[begin], ys[r] - ys[r + 1] + (0.5 if r else 0)
+                path = f"M{xs[begin]} {ys[r + 1]}h{width:.2f}v{height:.2f}h{-width:.2f}z"
+                paths.setdefault(int(row[begin]) % COLOURS, []).append(path)
                 begin = c
-    return parts
+    return [f'<path class="region f{colour}" d="{"".join(path)}"/>' for colour, path in sorted(paths.items())]
 
 
 def histogram(plot: dict) -> str:
@@ -165,13 +186,15 @@ def histogram(plot: dict) -> str:
 
 
 def heatmap(plot: dict) -> str:
-    """Cells shaded by value over the largest; as for confusion matrices."""
+    """Cells shaded from the least value to the largest; as for confusion matrices."""
     values = plot["values"]
     rows, columns = plot.get("rows") or [""] * len(values), plot.get("columns") or [""] * len(values[0])
-    side = max(8, min(24, 480 // max(len(rows), len(columns))))
-    left, top = 60, 20
-    width, height = max(WIDTH, left + side * len(columns) + 12), max(HEIGHT, top + side * len(rows) + 60)
-    most = max(max(abs(value) for value in row) for row in values) or 1.0
+    cells = max(len(rows), len(columns))
+    side = max(12, min(36, (480 if is_large(plot) else 216) // cells))
+    left, below = (12 + LETTER * max(map(len, map(str, names))) for names in (rows, columns))
+    top = 20
+    width, height = max(WIDTH, left + side * len(columns) + 12), top + side * len(rows) + below + 20
+    low, high = (extreme(map(extreme, values)) for extreme in (min, max))
     parts = []
     for r, row in enumerate(values):
         middle = top + side * (r + 0.5) + 3.5
@@ -180,16 +203,20 @@ def heatmap(plot: dict) -> str:
             hint = f"<title>{escape(f'{rows[r]} / {columns[c]}: {value:g}')}</title>"
             parts.append(
                 f'<rect class="cell" x="{left + side * c}" y="{top + side * r}" width="{side}" height="{side}" '
-                f'fill-opacity="{abs(value) / most:.3f}">{hint}</rect>'
+                f'fill-opacity="{(value - low) / ((high - low) or 1.0):.3f}">{hint}</rect>'
             )
     for c, name in enumerate(columns):
         place = f"translate({left + side * (c + 0.5) + 3.5} {top + side * len(rows) + 4}) rotate(-90)"
         parts.append(f'<text class="tick" text-anchor="end" transform="{place}">{escape(str(name))}</text>')
-    parts.append(f'<text class="label" x="{left}" y="{top - 8}">{escape(plot.get("y_label", ""))}</text>')
-    parts.append(
-        f'<text class="label" x="{left}" y="{top + side * len(rows) + 54}">{escape(plot.get("x_label", ""))}</text>'
-    )
+    parts.append(f'<text class="label" x="4" y="{top - 8}">{escape(plot.get("y_label", ""))}</text>')
+    told = f"{plot.get('x_label', '')} (shades: {low:g} to {high:g})".strip()
+    parts.append(f'<text class="label" x="4" y="{height - 6}">{escape(told)}</text>')
     return svg(parts, plot["title"], width, height)
+
+
+def is_large(plot: dict) -> bool:
+    """Does a plot need the width of the page?"""
+    return plot["kind"] == "heatmap" and len(plot["values"][0]) > 15
 
 
 def draw(plot: dict) -> str:
@@ -207,9 +234,9 @@ def rates_plot(title: str, label: str, systems: dict[str, dict[int, dict]]) -> s
     mixtures = sorted({m for cells in systems.values() for m in cells})
     cells = [cell for by_mixtures in systems.values() for cell in by_mixtures.values()]
     tops = [cell["ci95"][1] for cell in cells] + [cell["paper"]["percent"] for cell in cells if cell.get("paper")]
-    width = min(1000, max(WIDTH, 90 + 26 * len(systems) * len(mixtures)))
+    width = min(1000, max(RATES_WIDTH, 90 + 26 * len(systems) * len(mixtures)))
     x = Axis(-0.5, len(mixtures) - 0.5, LEFT, width - RIGHT)
-    y = axis([0.0, *tops], HEIGHT - BOTTOM, TOP, zero=True)
+    y = axis([0.0, *tops], RATES_HEIGHT - BOTTOM, TOP, zero=True)
     names = {float(n): f"{m}" for n, m in enumerate(mixtures)}
     parts = frame(x, y, "mixtures", label, names)
     for n in range(1, len(mixtures)):
@@ -217,17 +244,21 @@ def rates_plot(title: str, label: str, systems: dict[str, dict[int, dict]]) -> s
     for order, (name, by_mixtures) in enumerate(systems.items()):
         shift = 0.8 * ((order + 0.5) / len(systems) - 0.5)
         for m, cell in by_mixtures.items():
-            parts.append(rate_mark(x(mixtures.index(m) + shift), y, cell, f"{name}, {m} mixtures", order % COLOURS))
-    return svg(parts, title, width)
+            parts.append(rate_mark(x(mixtures.index(m) + shift), y, cell, f"{name}, {m} mixtures", order))
+    return svg(parts, title, width, RATES_HEIGHT)
 
 
-def rate_mark(place: float, y: Axis, cell: dict, name: str, colour: int) -> str:
+def rate_mark(place: float, y: Axis, cell: dict, name: str, order: int) -> str:
+    """A system's mark with its whisker; the paper's figure stands beside it, not over it."""
+    colour, mark = order % COLOURS, MARKS[order // COLOURS % len(MARKS)]
     low, high = cell["ci95"]
     told = f"{name}: {cell['percent']:.2f} [{low:.2f}, {high:.2f}]"
-    marks = [f'<path class="whisker c{colour}" d="M{place} {y(max(low, 0))}V{y(high)}'
-             f'M{place - 4} {y(max(low, 0))}h8M{place - 4} {y(high)}h8"/>',
-             f'<circle class="dot f{colour}" cx="{place}" cy="{y(cell["percent"])}" r="4"/>']  # fmt: skip
+    bottom, top, middle = y(max(low, 0)), y(high), y(cell["percent"])
+    ends = f"M{place} {bottom}V{top}M{place - 4:.2f} {bottom}h8M{place - 4:.2f} {top}h8"
+    marks = [f'<path class="whisker c{colour}" d="{ends}"/>',
+             f'<path class="dot f{colour}" transform="translate({place} {middle})" d="{mark}"/>']  # fmt: skip
     if cell.get("paper"):
         told += f"; paper {cell['paper']['percent']:.2f}"
-        marks.append(f'<path class="paper c{colour}" d="M{place} {y(cell["paper"]["percent"]) - 5}l5 5l-5 5l-5 -5z"/>')
+        middle = y(cell["paper"]["percent"])
+        marks.append(f'<path class="paper c{colour}" d="M{place + 9:.2f} {middle - 5:.2f}l5 5l-5 5l-5 -5z"/>')
     return f"<g>{''.join(marks)}<title>{escape(told)}</title></g>"
