@@ -79,3 +79,21 @@ def test_help_shows_each_default_once(capsys):
         read("--help")
     text = capsys.readouterr().out
     assert "a rate (default: 0.5)" in text and "several (default: 1 2)" in text and "Does a thing." in text
+
+
+@dataclass(frozen=True)
+class Listing:
+    files: tuple[Path, ...] = option(positional=True, help="files")
+    json: bool = option(False, help="a switch")
+    ctm: bool = option(False, help="another")
+
+
+@pytest.mark.parametrize("argv", ["--json a b", "a b --json", "--json true a b", "--ctm no --json a b", "--json=yes a b"])
+def test_a_switch_does_not_swallow_the_file_behind_it(argv):
+    assert parse("list", "Lists.", Listing, argv.split()) == Listing(files=(Path("a"), Path("b")), json=True)
+
+
+def test_missing_files_are_called_by_their_name(capsys):
+    with pytest.raises(SystemExit):
+        parse("list", "Lists.", Listing, ["--json"])
+    assert "required: FILES" in capsys.readouterr().err

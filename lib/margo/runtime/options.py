@@ -21,11 +21,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see --help)\n")
 
 
+TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
 def truth(text: str) -> bool:
-    if text.lower() in ("true", "yes", "1"):
-        return True
-    if text.lower() in ("false", "no", "0"):
-        return False
+    if text.lower() in TRUTHS:
+        return TRUTHS[text.lower()]
     raise argparse.ArgumentTypeError(f"expected true or false, found {text!r}")
 
 
@@ -40,7 +41,7 @@ def parse(name: str, description: str, options_class, argv: list[str]):
     fields = [field for field in dataclasses.fields(options_class) if field.init]
     for field in fields:
         add_argument(parser, field, hints[field.name])
-    given = vars(parser.parse_args(argv))
+    given = vars(parser.parse_args(spelled_out(argv, fields, hints)))
     values = {}
     for path in given.pop("conf"):
         values.update(read_conf(parser, path, name, {field.name: hints[field.name] for field in fields}))
@@ -52,6 +53,18 @@ def parse(name: str, description: str, options_class, argv: list[str]):
         return options_class(**values)
     except ValueError as error:
         parser.error(str(error))
+
+
+def spelled_out(argv: list[str], fields, hints) -> list[str]:
+    """``argv`` in which a bare switch has its value, where positional arguments would be taken for it (--json a.wav)."""
+    if not any(field.metadata.get("positional") for field in fields):
+        return argv
+    switches = {flag(field) for field in fields if unwrap(hints[field.name])[0] is bool}
+    following = [*argv[1:], ""]
+    return [
+        f"{word}=true" if word in switches and after.lower() not in TRUTHS else word
+        for word, after in zip(argv, following)
+    ]
 
 
 def flag(field) -> str:
@@ -70,7 +83,8 @@ def add_argument(parser, field, hint) -> None:
     if kind is bool:
         known.update(type=truth, nargs="?", const=True, metavar="true|false")
     else:
-        known.update(type=kind, metavar=None if metadata.get("choices") else kind.__name__.upper())
+        shape = field.name if metadata.get("positional") else kind.__name__
+        known.update(type=kind, metavar=None if metadata.get("choices") else shape.upper())
     if many:
         known["nargs"] = "+"
     if metadata.get("choices"):
