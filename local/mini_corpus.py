@@ -19,8 +19,9 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
+from signal import SIG_BLOCK, SIG_UNBLOCK, SIGINT, pthread_sigmask
 
 import numpy as np
 import soxr
@@ -291,8 +292,18 @@ def make(corpus: str, out: Path, size: str, seed: int, jobs: int) -> dict:
     count = SHARDS[size]
     shards = [(corpus, speakers[number::count], partial, seed, number) for number in range(count)]
     with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
-        for done in [pool.submit(make_shard, *shard) for shard in shards]:
-            done.result()
+        # Workers are born with Ctrl-C, which reaches the whole group, blocked: it is this process that ends them.
+        pthread_sigmask(SIG_BLOCK, {SIGINT})
+        coming = [pool.submit(make_shard, *shard) for shard in shards]
+        try:
+            pthread_sigmask(SIG_UNBLOCK, {SIGINT})
+            for done in coming:
+                done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in active_children():
+                worker.kill()
+            raise
     files, digest = checksum(partial)
     utterances = sum(len(speaker.prompts) for speaker in speakers)
     made = {**asked, "synthetic": True, "speakers": len(speakers), "utterances": utterances, "files": files,
@@ -315,7 +326,13 @@ def main() -> None:
     if options.seed < 0 or options.jobs < 1:
         parser.error("--seed must be 0 or more, --jobs 1 or more")
     started = time.perf_counter()
-    made = make(options.corpus, options.out.resolve(), options.size, options.seed, options.jobs)
+    try:
+        made = make(options.corpus, options.out.resolve(), options.size, options.seed, options.jobs)
+    except KeyboardInterrupt:
+        print("mini_corpus: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except OSError as error:
+        raise SystemExit(f"mini_corpus: {error.filename or options.out}: {error.strerror or error}") from None
     print(f"{options.out}: synthetic {made['corpus']}, {made['speakers']} speakers, {made['utterances']} utterances, "
           f"sha256 {made['sha256'][:16]}, {time.perf_counter() - started:.1f} s", file=sys.stderr)  # fmt: skip
 

@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -131,3 +134,21 @@ def test_timit_labels_tile_the_file_and_fit_the_sound(mini):
         assert [word for _, _, word in words] == spoken.lower().translate(str.maketrans("", "", ".,?")).split()
         assert all(int(a) < int(b) <= len(samples) for a, b, _ in words)
     assert len(seen) >= 45
+
+
+def test_ctrl_c_ends_it_with_one_line_and_no_corpus(tmp_path):
+    command = [sys.executable, str(ROOT / "local" / "mini_corpus.py"), "tidigits", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    while not list((tmp_path / "out.partial").rglob("*.wav")):  # workers are at work
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=30)[1] == "mini_corpus: interrupted\n"
+    assert process.returncode == 130 and not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    for out, says in ((tmp_path / "file", "file: Not a directory"), (tmp_path / "file" / "in", "Not a directory")):
+        done = generate("isolet", out, "--size", "tiny")
+        assert done.returncode == 1 and says in done.stderr and done.stderr.count("\n") == 1

@@ -6,6 +6,7 @@ function, or a ``functools.partial`` of one).
 """
 
 import multiprocessing
+import signal
 import sys
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
@@ -17,11 +18,12 @@ from margo.errors import MargoError
 TRIES = 3  # of one chunk, when workers die under it
 
 
-def die_with_parent() -> None:
-    """Ask Linux to kill this worker when its parent is killed: orphans would hold memory and open files."""
+def begin_worker() -> None:
+    """Leave Ctrl-C, which reaches the whole group, to the parent; and ask Linux to kill this worker when its parent is
+    killed: orphans would hold memory and open files."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         import ctypes
-        import signal
 
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1 is PR_SET_PDEATHSIG
 
@@ -43,7 +45,7 @@ class Processes:
 
     def open(self):
         if self.pool is None:
-            self.pool = ProcessPoolExecutor(self.count, mp_context=self.context, initializer=die_with_parent)
+            self.pool = ProcessPoolExecutor(self.count, mp_context=self.context, initializer=begin_worker)
         return self.pool
 
     def close(self):

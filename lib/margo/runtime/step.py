@@ -5,9 +5,12 @@ A step is a file in ``steps/`` with an ``Options`` dataclass and ``run(options, 
 """
 
 import dataclasses
+import os
+import signal
 import sys
 import time
 import traceback
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
@@ -96,7 +99,9 @@ class Step:
         if made is None:
             stage = STAGE_OF.get(made_by)
             where = f"run stage {stage} first (--stage {stage})" if stage is not None else f"run {made_by} first"
-            raise MargoError(f"{folder} is not complete (no step.json with status ok): {where}")
+            lacks = "no step.json with status ok" if folder.is_dir() else "no such folder"
+            lacks = "a file, expected a folder" if folder.is_file() else lacks
+            raise MargoError(f"{folder} is not complete ({lacks}): {where}")
         self.inputs[str(folder)] = record.digest(made["outputs"])
         return folder
 
@@ -125,8 +130,10 @@ class Step:
     # -- its life ----------------------------------------------------------------------------------------------------
     def begin(self) -> None:
         if self.out is not None:
+            if self.out.exists() and not self.out.is_dir():
+                raise MargoError(f"{self.out}: is a file, expected a folder to write")
             self.out.mkdir(parents=True, exist_ok=True)
-            for leftover in self.out.glob(".*.tmp"):  # of a run that was killed while writing
+            for leftover in self.out.rglob(".*.tmp"):  # of a run that was killed while writing
                 leftover.unlink()
             # A folder whose contents are about to change is not complete until step.json is written again. Trainers
             # first ask whether they may (margo.runtime.epochs).
@@ -142,6 +149,37 @@ class Step:
             self.log(f"done in {seconds:.1f} s")
 
 
+@contextmanager
+def interruptible(step: Step):
+    """Let Ctrl-C end the process there and then.
+
+    An exception would wait for chunks under way, and be lost where it meets a callback of the compiler. Files are whole
+    or absent at any instant, so there is nothing to put in order first.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # as under nohup: not to be interrupted
+        yield
+        return
+    here = os.getpid()
+
+    def end(number, frame):
+        if os.getpid() == here:  # and not a worker just forked
+            os.write(2, f"{step.name}: interrupted\n".encode())
+            with suppress(RuntimeError):  # a stream that is just being written to
+                step.log("interrupted")
+            with suppress(RuntimeError, OSError):
+                sys.stdout.flush()
+            if "multiprocessing" in sys.modules:
+                for worker in sys.modules["multiprocessing"].active_children():
+                    worker.kill()
+        os._exit(130)
+
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def main(description: str, options_class, run) -> None:
     """Parse the command line into ``options_class``, call ``run(options, step)``, and exit.
 
@@ -152,9 +190,10 @@ def main(description: str, options_class, run) -> None:
     options = parse(name, description, options_class, argv)
     step = Step(name, options, argv)
     try:
-        step.begin()
-        run(options, step)
-        step.finish()
+        with interruptible(step):
+            step.begin()
+            run(options, step)
+            step.finish()
     except MargoError as error:
         step.log(traceback.format_exc())
         sys.exit(f"{name}: {error}")
@@ -165,6 +204,10 @@ def main(description: str, options_class, run) -> None:
     except BrokenPipeError:  # the reader of our output went away, as in `show.py ... | head`
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:  # a folder that may not be written, a full disk
+        step.log(traceback.format_exc())
+        where = step.out if error.filename is None else error.filename
+        sys.exit(f"{name}: {where}: {error.strerror or error}")
     except Exception as error:
         step.log(traceback.format_exc())
         details = f"details in {step.out / 'step.log'}" if step._log else traceback.format_exc()

@@ -1,0 +1,105 @@
+"""The main program of steps: every end has one line that says why, and an exit code."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+STEP = '''"""Works through some chunks, as told."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.formats.atomic import atomic
+from margo.runtime.parallel import map_chunks
+from margo.runtime.step import Parallel, main, option
+
+
+@dataclass(frozen=True)
+class Options(Parallel):
+    out: Path = option(help="folder to write")
+    data: str = option("", help="folder to read")
+    fault: str = option("", help="what goes wrong")
+
+
+def work(chunk):
+    time.sleep(60)
+
+
+def run(options, step):
+    if options.data:
+        step.input(options.data, made_by="make_mfcc")
+    if options.fault == "disk":
+        raise OSError(28, "No space left on device")
+    if options.fault == "file":
+        open(step.out / "absent")
+    with atomic(step.output("inner/thing")) as file, step.place() as where:
+        file.write("half")
+        step.say("working")
+        list(map_chunks(work, range(4), where))
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)
+'''
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "do_things.py"
+    path.write_text(STEP)
+    return path
+
+
+def call(program, *arguments):
+    return subprocess.run([sys.executable, program, *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_ends_a_step_and_its_workers_at_once_with_one_line(program, tmp_path, jobs):
+    out = tmp_path / "out"
+    command = [sys.executable, program, "--out", out, "--nj", str(jobs)]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    assert process.stderr.readline() == "working\n"
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
+    assert process.communicate(timeout=20)[1] == "do_things: interrupted\n"
+    assert process.returncode == 130
+    assert "interrupted" in (out / "step.log").read_text() and not (out / "step.json").exists()
+    for _ in range(50):  # the group is gone once the last of its workers is
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("workers outlive the step")
+    assert not (out / "inner" / "thing").exists()
+    call(program, "--out", out, "--fault", "disk")
+    assert not list((out / "inner").iterdir())  # what the interrupted one had half written is gone
+
+
+@pytest.mark.parametrize(
+    "fault, says", [("disk", "{out}: No space left on device"), ("file", "{out}/absent: No such file or directory")]
+)
+def test_what_the_system_refuses_is_one_line(program, tmp_path, fault, says):
+    done = call(program, "--out", tmp_path / "out", "--fault", fault)
+    assert done.returncode == 1
+    assert done.stderr == f"do_things: {says.format(out=tmp_path / 'out')}\n"
+    assert "Traceback" in (tmp_path / "out" / "step.log").read_text()
+
+
+def test_folders_that_cannot_be_are_one_line(program, tmp_path):
+    done = call(program, "--out", program)
+    assert done.returncode == 1 and done.stderr == f"do_things: {program}: is a file, expected a folder to write\n"
+    done = call(program, "--out", program / "inside")
+    assert done.returncode == 1 and done.stderr == f"do_things: {program / 'inside'}: Not a directory\n"
+    for data, lacks in ((tmp_path / "none", "no such folder"), (program, "a file, expected a folder"),
+                        (tmp_path, "no step.json with status ok")):  # fmt: skip
+        done = call(program, "--out", tmp_path / "out", "--data", data)
+        assert done.returncode == 1
+        assert done.stderr == f"do_things: {data} is not complete ({lacks}): run stage 1 first (--stage 1)\n"
