@@ -19,6 +19,10 @@ class Options(Parallel):
     scale: float = option(0.1, help="acoustic scale of the confidences")
     textgrid: bool = option(False, help="write textgrid/<utterance>.TextGrid too")
 
+    def __post_init__(self):
+        if not 0 < self.scale < float("inf"):
+            raise ValueError(f"--scale is {self.scale}, expected a number above 0")
+
 
 def run(options: Options, step):
     from functools import partial

@@ -10,20 +10,20 @@ from pathlib import Path
 from margo.runtime.step import Parallel, main, option
 from margo.signal.options import MfccOptions, plain_options
 
-TOLD = 10  # dropped utterances named on the screen; step.log names them all
-
 
 @dataclass(frozen=True)
 class Options(Parallel, MfccOptions):
     data: Path = option(help="data folder: wav.scp text utt2spk, segments where there are any")
     out: Path = option(help="folder to write")
     allow_pipes: bool = option(False, help="run the commands in wav.scp")
+    channel: int | None = option(None, help="of recordings with several channels take this one, counted from 0")
 
 
 def run(options: Options, step):
     from margo.formats import datadir
     from margo.formats.features import write_ark, write_options
     from margo.runtime.featuring import check_losses, features_of
+    from margo.runtime.speech import TOLD
 
     data = datadir.read(step.input(options.data, made_by="data"), allow_pipes=options.allow_pipes)
     frames, dropped = 0, []
@@ -41,7 +41,7 @@ def run(options: Options, step):
         check_losses(dropped, data)
 
     with step.place() as where:
-        record, made = features_of(data, plain_options(options), options.allow_pipes, where)
+        record, made = features_of(data, plain_options(options), options.allow_pipes, where, options.channel)
         offsets = write_ark(step.output("feats.ark"), step.output("feats.scp"), kept(made))
     rows = [
         replace(row, audio=None, recording=None, start=None, end=None, feats=f"feats.ark:{offsets[row.name]}")

@@ -16,6 +16,13 @@ class Options:
     ctm: bool = option(False, help="print word times and confidences, CTM form")
     json: bool = option(False, help="print a JSON object a file")
     scale: float = option(0.1, help="acoustic scale of the confidences")
+    channel: int | None = option(None, help="of files with several channels take this one, counted from 0")
+
+    def __post_init__(self):
+        if self.ctm and self.json:
+            raise ValueError("--ctm and --json: expected one of them")
+        if not 0 < self.scale < float("inf"):
+            raise ValueError(f"--scale is {self.scale}, expected a number above 0")
 
 
 def run(options: Options, step):
@@ -30,15 +37,16 @@ def run(options: Options, step):
     failed = []
     for file in options.files:
         try:
-            result = recogniser.transcribe(file)
+            result = recogniser.transcribe(file, options.channel)
         except MargoError as error:
             failed.append(str(error))
             continue
         if options.json:
             print(json.dumps({"file": str(file), **result}))
         elif options.ctm:
+            name = "_".join(file.stem.split())  # a CTM's fields are told apart by white space
             for word in result["words"]:
-                print(ctm_line(TimedWord(file.stem, word["start"], word["duration"], word["word"], word["confidence"])))
+                print(ctm_line(TimedWord(name, word["start"], word["duration"], word["word"], word["confidence"])))
         else:
             print(f"{file}: {result['text']}")
     if failed:

@@ -173,6 +173,17 @@ def test_another_rate_is_resampled_when_one_is_asked_for(make, corpus, tmp_path)
     assert read_options(tmp_path / "asked") == read_options(tmp_path / "own")
 
 
+def test_one_channel_of_several_when_it_is_asked_for(make, corpus, tmp_path):
+    name = corpus[1][0].name
+    x = corpus[2][name].astype(np.int16)
+    soundfile.write(tmp_path / "stereo.wav", np.stack([0 * x, x], axis=1), RATE)
+    data = finish(tmp_path / "data", [Utterance("a", "a", ("yes",), str(tmp_path / "stereo.wav"))])
+    assert "stereo.wav: has 2 channels, expected one (--channel" in make(data, tmp_path / "mfcc", code=1)
+    make(data, tmp_path / "mfcc", "--channel", "1")
+    expected = compute_features(corpus[2][name], RATE, MfccOptions())
+    assert np.array_equal(read_matrix(read_scp(tmp_path / "mfcc")["a"]), expected)
+
+
 def test_pipes_need_permission(make, corpus, tmp_path):
     rows = [Utterance("a", "a", ("yes",), f"cat {corpus[1][0].audio} |")]
     data = finish(tmp_path / "data", rows)

@@ -8,6 +8,7 @@ import sys
 import kaldiio
 import numpy as np
 import pytest
+import soundfile
 
 from margo.formats.ctm import read_ctm
 from margo.formats.models import read_model
@@ -55,6 +56,29 @@ def test_recognise_names_every_file_it_cannot_read_and_goes_on(root, exp, tmp_pa
     done = step(root, "recognise", "--model", exp / "ml_1", bad, path, tmp_path / "absent.wav")
     assert done.returncode == 1 and path in done.stdout
     assert "bad.wav" in done.stderr and "absent.wav" in done.stderr
+
+
+def test_recognise_takes_switches_before_files_and_one_channel_of_several(root, exp, tmp_path):
+    _, path = wav_of(exp)
+    x, rate = soundfile.read(path, dtype="int16")
+    stereo = tmp_path / "with some spaces.wav"
+    soundfile.write(stereo, np.stack([np.zeros_like(x), x], axis=1), rate)
+    done = step(root, "recognise", "--model", exp / "ml_1", stereo)
+    assert done.returncode == 1 and f"{stereo}: has 2 channels, expected one (--channel" in done.stderr
+    done = step(root, "recognise", "--model", exp / "ml_1", "--channel", 1, "--json", stereo)
+    alone = step(root, "recognise", "--model", exp / "ml_1", "--json", path)
+    assert json.loads(done.stdout) == {**json.loads(alone.stdout), "file": str(stereo)}
+    done = step(root, "recognise", "--model", exp / "ml_1", "--channel", 1, "--ctm", stereo)
+    assert done.returncode == 0 and len(done.stdout.split()) == 6 and done.stdout.startswith("with_some_spaces 1 ")
+
+
+def test_recognise_names_a_file_too_short_for_a_window_and_wrong_settings(root, exp, tmp_path):
+    soundfile.write(tmp_path / "tiny.wav", np.zeros(20), 16000)
+    done = step(root, "recognise", "--model", exp / "ml_1", tmp_path / "tiny.wav")
+    assert done.returncode == 1 and f"{tmp_path / 'tiny.wav'}: 20 samples, fewer than" in done.stderr
+    for wrong, says in ((["--scale", "0"], "--scale is 0.0"), (["--ctm", "--json"], "expected one of them")):
+        done = step(root, "recognise", "--model", exp / "ml_1", *wrong, tmp_path / "tiny.wav")
+        assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_alignments_cover_every_frame_and_agree_with_each_other(root, exp, tmp_path):

@@ -278,7 +278,7 @@ def _truncated(name: str, found: int, declared: int) -> MargoError:
 def _pick_channel(samples: np.ndarray, channel: int | None, name: str) -> np.ndarray:
     count = samples.shape[1]
     if channel is None and count > 1:
-        raise MargoError(f"{name}: has {count} channels, expected one (say which to use)")
+        raise MargoError(f"{name}: has {count} channels, expected one (--channel takes one of several, counted from 0)")
     if channel is not None and not 0 <= channel < count:
         raise MargoError(f"{name}: has no channel {channel}, its {count} are numbered from 0")
     return np.ascontiguousarray(samples[:, channel or 0])

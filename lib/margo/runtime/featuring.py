@@ -29,15 +29,19 @@ class Made:
 
 @dataclass(frozen=True)
 class Front:
-    """Everything a worker must know to make features; ``speakers`` holds the sums for ``cmvn = "speaker"``."""
+    """Everything a worker must know to make features; ``channel`` is the one to take of recordings with several, and
+    ``speakers`` holds the sums for ``cmvn = "speaker"``."""
 
     options: MfccOptions
     sample_rate: int
     allow_pipes: bool
+    channel: int | None = None
     speakers: dict[str, CmvnStats] | None = None
 
 
-def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where) -> tuple[dict, Iterator[Made]]:
+def features_of(
+    data: DataDir, options: MfccOptions, allow_pipes: bool, where, channel: int | None = None
+) -> tuple[dict, Iterator[Made]]:
     """The record of the features of ``data``, and what becomes of each utterance, in their order.
 
     A folder with ``feats.scp`` keeps the features it came with; else they are made of its audio.
@@ -45,7 +49,7 @@ def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where) -
     if all(utterance.feats is not None for utterance in data):
         return features.read_options(data.folder), _given(data)
     chunks = [data.utterances[first : first + CHUNK] for first in range(0, len(data), CHUNK)]
-    front = Front(options, sample_rate_of(data, options), allow_pipes)
+    front = Front(options, sample_rate_of(data, options), allow_pipes, channel)
     check_options(options, front.sample_rate)
     if options.cmvn == "speaker":
         # Sums first, features in a second pass over the audio: nothing as large as the corpus is ever held.
@@ -114,9 +118,14 @@ def _statics(front: Front, chunk: tuple[Utterance, ...]):
         try:
             if samples is None or utterance.audio != recording:
                 recording, samples = utterance.audio, None
-                samples, rate = audio.read_recording(recording, front.allow_pipes, rate=front.options.sample_rate)
+                samples, rate = audio.read_recording(
+                    recording, front.allow_pipes, rate=front.options.sample_rate, channel=front.channel
+                )
             if rate != front.sample_rate:
-                raise MargoError(f"{recording}: sample rate is {rate} Hz, the folder's is {front.sample_rate} Hz")
+                raise MargoError(
+                    f"{recording}: sample rate is {rate} Hz, the folder's is {front.sample_rate} Hz "
+                    "(--sample-rate resamples)"
+                )
             piece = _piece(samples, rate, utterance)
         except MargoError as error:
             yield utterance, error

@@ -27,10 +27,16 @@ class Recogniser:
         self.scorer = scorer(self.hmms.pool, self.graph.states)
         self.scale = confidence_scale
 
-    def transcribe(self, file) -> dict:
-        """``{"text", "score", "seconds", "words": [{"word", "start", "duration", "confidence"}]}`` of an audio file."""
-        samples, rate = read_audio(file, rate=self.options.sample_rate)
-        x = compute_features(samples, rate, self.options)
+    def transcribe(self, file, channel: int | None = None) -> dict:
+        """``{"text", "score", "seconds", "words": [{"word", "start", "duration", "confidence"}]}`` of an audio file.
+
+        ``channel`` (from 0) is the one to take of several.
+        """
+        samples, rate = read_audio(file, rate=self.options.sample_rate, channel=channel)
+        try:
+            x = compute_features(samples, rate, self.options)
+        except MargoError as error:  # of samples, which do not know where they came from
+            raise MargoError(f"{file}: {error}") from None
         scores = log_likelihoods(self.scorer, x)
         path = viterbi(self.graph, scores)
         if path is None:

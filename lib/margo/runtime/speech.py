@@ -15,6 +15,7 @@ from margo.runtime.parallel import map_chunks
 
 CHUNK = 100  # utterances
 MOST_DROPPED = 0.05  # share of utterances that may be dropped before a step fails
+TOLD = 10  # dropped utterances named on the screen; step.log names them all
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def check_dropped(dropped, speech: Speech, step, told: set | None = None) -> Non
     for name, reason in dropped:
         if name not in told:
             told.add(name)
-            step.say(f"{step.name}: {name} dropped: {reason}")
+            tell = step.say if len(told) <= TOLD else step.log
+            tell(f"{step.name}: {name} dropped: {reason}")
     if len(dropped) > MOST_DROPPED * len(speech.items):
         raise MargoError(
             f"{speech.folder}: {len(dropped)} of {len(speech.items)} utterances cannot be used, more than "
