@@ -31,7 +31,7 @@ class Options:
 
 
 def run(options: Options, step):
-    from margo.errors import refuse
+    from margo.errors import MargoError, refuse
     from margo.formats.corpora import count_faults, files_below, is_synthetic, write_sets
     from margo.formats.datadir import Utterance
 
@@ -40,7 +40,8 @@ def run(options: Options, step):
     speakers: dict[str, str] = {}
     faults = []
     spoken = 0
-    for path, parts in files_below(options.corpus, (".wav", ".adc")):
+    files = files_below(options.corpus, (".wav", ".adc"))
+    for path, parts in files:
         part = next((name.removeprefix("isolet") for name in parts[:-1] if re.fullmatch("isolet[1-5]", name)), None)
         match = re.fullmatch(r"(([fm])[a-z]+\d)-([a-z])(\d+)-t\.(wav|adc)", parts[-1])
         if part is None:
@@ -57,6 +58,11 @@ def run(options: Options, step):
         if letter in options.letters and not left_out:
             row = Utterance(f"{speaker}-{letter}{production}", speaker, (letter,), str(path.resolve()), gender=gender)
             sets[which].append(row)
+    if not (faults or spoken):
+        raise MargoError(
+            f"{options.corpus}: no letters of ISOLET among {len(files)} .wav and .adc files "
+            "(expected .../isolet{1,2,3,4,5}/.../<speaker>-<letter><production>-t.wav)"
+        )
     if not (options.partial or synthetic):
         faults += count_faults({"speakers": len(speakers), "letters spoken": spoken}, COMPLETE)
     refuse(faults, f"{options.corpus}: not ISOLET as distributed (--partial true accepts less)")

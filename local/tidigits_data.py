@@ -30,13 +30,14 @@ class Options:
 
 
 def run(options: Options, step):
-    from margo.errors import refuse
+    from margo.errors import MargoError, refuse
     from margo.formats.corpora import count_faults, files_below, is_synthetic, write_sets
 
     synthetic = is_synthetic(options.corpus, "tidigits")
     parts: dict[str, list] = {"train": [], "test": []}
     faults = []
-    for path, parts_of_path in files_below(options.corpus, (".wav",)):
+    files = files_below(options.corpus, (".wav",))
+    for path, parts_of_path in files:
         if len(parts_of_path) < 4 or parts_of_path[-4] not in parts or parts_of_path[-3] not in GENDERS:
             continue
         part, sex, speaker, name = parts_of_path[-4:]
@@ -45,6 +46,11 @@ def run(options: Options, step):
             faults.append(f"{path}: expected digits (z o 1-9) and a production (a or b) in the name")
         else:
             parts[part].append(row)
+    if not (faults or parts["train"] or parts["test"]):
+        raise MargoError(
+            f"{options.corpus}: no strings of TIDIGITS among {len(files)} .wav files "
+            "(expected .../{train,test}/{man,woman}/<speaker>/<digits><production>.wav)"
+        )
     found = {"training strings": len(parts["train"]), "test strings": len(parts["test"])}
     if not (options.partial or synthetic):
         faults += count_faults(found, COMPLETE)

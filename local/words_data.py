@@ -65,8 +65,10 @@ def leave_out(rows: list, speaker: str) -> tuple[list, list]:
     from margo.errors import MargoError
 
     speakers = sorted({row.speaker for row in rows})
-    if speaker not in speakers or len(speakers) < 2:
+    if speaker not in speakers:
         raise MargoError(f"--leave-out {speaker}: the speakers of --train are {' '.join(speakers)}")
+    if len(speakers) < 2:
+        raise MargoError(f"--leave-out {speaker}: --train has no other speaker, expected two or more")
     return [row for row in rows if row.speaker != speaker], [row for row in rows if row.speaker == speaker]
 
 

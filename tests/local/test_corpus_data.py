@@ -230,6 +230,23 @@ def test_what_is_refused(mini, tmp_path):
         assert part in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        ("tidigits", "no strings of TIDIGITS among 3 .wav files (expected .../{train,test}/{man,woman}/<speaker>/"),
+        ("isolet", "no letters of ISOLET among 3 .wav and .adc files (expected .../isolet{1,2,3,4,5}/"),
+        ("timit", "no TIMIT sentences (expected .../<speaker>/<sentence>.wav and .phn)"),
+    ],
+)
+def test_a_corpus_of_another_kind_is_told_what_was_expected(tmp_path, name, layout):
+    other = words_folder(tmp_path / "other", ["a"])
+    for partial in ("true", "false"):
+        done = prepare(name, tmp_path / "data", corpus=other, partial=partial)
+        assert done.returncode == 1 and f"{name}_data: {other}: {layout}" in done.stderr
+    done = prepare(name, tmp_path / "data", corpus=other / "text")
+    assert done.returncode == 1 and f"{other / 'text'}: is a file, expected a folder" in done.stderr
+
+
 def words_folder(folder, speakers, words=("yes", "no", "stop")):
     rows = []
     for speaker in speakers:
@@ -274,6 +291,9 @@ def test_words_with_a_speaker_left_out(tmp_path):
     assert {*sets["train"].by_speaker, *sets["dev"].by_speaker} == {"a", "c"}
     done = prepare("words", tmp_path / "none", train=train, leave_out="d")
     assert done.returncode == 1 and "the speakers of --train are a b c" in done.stderr
+    alone = words_folder(tmp_path / "alone", ["a"])
+    done = prepare("words", tmp_path / "none", train=alone, leave_out="a")
+    assert done.returncode == 1 and "--leave-out a: --train has no other speaker" in done.stderr
     assert prepare("words", tmp_path / "both", train=train, test=train, leave_out="b").returncode == 2
 
 

@@ -19,7 +19,7 @@ def files_below(corpus, suffixes: tuple[str, ...]) -> list[tuple[Path, tuple[str
     """
     corpus = Path(corpus)
     if not corpus.is_dir():
-        raise MargoError(f"{corpus}: no such folder")
+        raise MargoError(f"{corpus}: " + ("is a file, expected a folder" if corpus.exists() else "no such folder"))
     found = []
     for folder, _, names in os.walk(corpus, followlinks=True):
         inside = Path(folder).relative_to(corpus).parts
