@@ -18,7 +18,7 @@ class Options(Seeded):
     out: Path | None = option(None, help="folder named score to write, score.json goes beside it (default: HYP/score)")
     map: Path | None = option(None, help="TOML file with a table that merges symbols of both sides, or removes them")
     map_table: str = option("map", help="name of that table")
-    unit: str = option("", choices=("word", "phone"), help="what the symbols are (default: phone with --map, else word)")
+    unit: str = option("", choices=("word", "phone"), help="what is scored (default: phone with --map, else word)")
     by: str = option("utterance", choices=("utterance", "speaker"), help="what the 95 % intervals draw")
     system: str = option("", help="name of the system (default: from the folder's name, <system>_<mixtures>/<set>)")
     mixtures: int = option(0, help="components per state (default: from the folder's name)")

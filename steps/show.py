@@ -10,6 +10,7 @@ from margo.runtime.step import main, option
 
 TRAINERS = ("train_ml", "train_mce", "train_mmi", "train_mm", "train_lme")  # whose model.npz holds HMMs
 
+
 @dataclass(frozen=True)
 class Options:
     folder: Path = option(positional=True, help="folder of a step")

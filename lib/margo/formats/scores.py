@@ -52,7 +52,7 @@ def write_score(
     rate) or ``err`` (classification). ``mixtures`` is the number of components per state or class, ``set`` train, dev
     or test, ``seconds`` what training took. A row that averages several runs passes the runs' percentages in ``runs``
     and :func:`margo.score.interval.pooled_rate` of them as ``rate``. ``extra`` adds keys to ``score.json`` for
-    readers of that file; the report ignores those it does not know.
+    readers of that file; the report knows ``unit`` (of strings: word or phone), ``task``, ``choice`` and ``interval``.
     """
     refuse(_bad(rate, mixtures, set, metric, counts, runs), f"{folder}: not a score")
     folder, label = Path(folder), metric.upper()

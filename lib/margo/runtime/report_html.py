@@ -61,33 +61,28 @@ def legend(names, paper: bool = False) -> str:
 
 
 def results_table(rows: list[dict], measured: str) -> str:
-    strings = any(row["ser"] for row in rows)
-    shown = {
-        "paper": any(row["paper"] for row in rows),
-        "ser paper": any((row["ser"] or {}).get("paper") for row in rows),
-        "versus": any("versus" in row for row in rows),
-        "seconds": any(row["seconds"] is not None for row in rows),
-    }
-    head = ["system", "mixtures", f"{NAMES[measured]} %", "95 % interval", "errors"] + ["paper"] * shown["paper"]
-    head += ["SER %", "95 % interval"] * strings + ["paper SER"] * shown["ser paper"]
-    head += ["against ML", "p"] * shown["versus"] + ["training, s"] * shown["seconds"]
+    """The table of one set; columns that nothing fills are left out."""
+    head = ["system", "mixtures", f"{NAMES[measured]} %", "95 % interval", "errors", "paper"]
+    head += ["SER %", "95 % interval", "paper SER", "against ML", "p", "training, s"]
     best = {m: min(row["percent"] for row in rows if row["mixtures"] == m) for m in {row["mixtures"] for row in rows}}
-    lines, last = [], None
+    lines = []
     for row in rows:
-        first = ' class="first"' if last not in (None, row["system"]) else ""
-        last = row["system"]
-        mark = " best" if row["percent"] == best[row["mixtures"]] else ""
-        cells = [f"<td>{escape(row['system'])}</td>", cell(row["mixtures"]), *rate_cells(row, mark)]
-        cells.append(cell(f"{row['errors']} / {row['total']}"))
-        cells += [paper_cell(row)] * shown["paper"]
-        if strings:
-            cells += rate_cells(row["ser"]) if row["ser"] else [cell(""), cell("")]
-            cells += [paper_cell(row["ser"] or {})] * shown["ser paper"]
-        cells += versus_cells(row.get("versus")) if shown["versus"] else []
-        if shown["seconds"]:
-            cells.append(cell("" if row["seconds"] is None else f"{row['seconds']:.1f}"))
-        lines.append(f"<tr{first}>{''.join(cells)}</tr>")
-    return table(head, lines)
+        lines.append([
+            f"<td>{escape(row['system'])}</td>",
+            cell(row["mixtures"]),
+            *rate_cells(row, " best" if row["percent"] == best[row["mixtures"]] else ""),
+            cell(f"{row['errors']} / {row['total']}"),
+            paper_cell(row),
+            *rate_cells(row["ser"]),
+            paper_cell(row["ser"] or {}),
+            *versus_cells(row.get("versus")),
+            cell("" if row["seconds"] is None else f"{row['seconds']:.1f}"),
+        ])  # fmt: skip
+    filled = [n for n in range(len(head)) if any(line[n] != cell("") for line in lines)]
+    starts = ["<tr>", *('<tr class="first">' if row["system"] != before["system"] else "<tr>"
+                        for before, row in zip(rows, rows[1:]))]  # fmt: skip
+    shown = [start + "".join(line[n] for n in filled) + "</tr>" for start, line in zip(starts, lines)]
+    return table([head[n] for n in filled], shown)
 
 
 def table(head: list[str], lines: list[str], text: tuple[int, ...] = (0,)) -> str:
@@ -100,7 +95,9 @@ def cell(value, kind: str = "") -> str:
     return f'<td class="n{kind}">{escape(str(value))}</td>'
 
 
-def rate_cells(row: dict, mark: str = "") -> list[str]:
+def rate_cells(row: dict | None, mark: str = "") -> list[str]:
+    if not row:
+        return [cell(""), cell("")]
     low, high = row["ci95"]
     runs = f' title="{escape(", ".join(map(str, row["runs"])))}"' if "runs" in row else ""
     mean = " (mean)" if runs else ""

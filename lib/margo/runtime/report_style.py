@@ -52,7 +52,8 @@ details { margin: .6rem 0; } summary { cursor: pointer; color: var(--accent); } 
 @media (max-width: 600px) { main { padding: 1.5rem 1rem 3rem; } table { font-size: .82rem; }
   td, th { padding-right: .6rem; } }
 @media print { :root { font-size: 12px; } body { font-size: 1rem; background: none; } main { padding: 0; }
-  figure, tr { break-inside: avoid; } h2, h3, thead { break-after: avoid; } details::details-content { content-visibility: visible; block-size: auto; }
+  figure, tr { break-inside: avoid; } h2, h3, thead { break-after: avoid; }
+  details::details-content { content-visibility: visible; block-size: auto; }
   summary, details.steps { display: none; } pre { white-space: pre-wrap; }
   td, th { padding-right: .6rem; } .plots { grid-template-columns: 1fr 1fr 1fr; } }
 """

@@ -70,10 +70,16 @@ def protocol(report: Report) -> str:
 
 def grid(rows: list[list[str]]) -> list[str]:
     """A Markdown table; the first row is its head."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    rows = padded(rows)
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    rule = "|" + "|".join("-" * (len(cell) + 2) for cell in rows[0]) + "|"
     return [lines[0], rule, *lines[1:]]
+
+
+def padded(rows: list[list[str]]) -> list[list[str]]:
+    """Cells filled up with spaces, so that columns stand under each other."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return [[cell.ljust(width) for cell, width in zip(row, widths)] for row in rows]
 
 
 def cells(rows: list[dict], measured: str) -> list[list[str]]:
@@ -117,12 +123,9 @@ def console(report: Report) -> str:
     shown = {key: rows for key, rows in sections.items() if key[1] == "test"} or sections
     lines = []
     for (task, name, measured), rows in shown.items():
-        table = cells(rows, measured)
-        widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
         corpus = f"{report.corpus}{' (SYNTHETIC)' if report.synthetic else ''}"
         lines.append(f"{report.recipe}, {corpus}: {heading(task, name, measured)}")
-        for row in table:
-            lines.append("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        lines += [("  " + "  ".join(row)).rstrip() for row in padded(cells(rows, measured))]
     return "\n".join(lines)
 
 
