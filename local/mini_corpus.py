@@ -300,7 +300,8 @@ def make(corpus: str, out: Path, size: str, seed: int, jobs: int) -> dict:
             for done in coming:
                 done.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for future in coming:
+                future.cancel()
             for worker in active_children():
                 worker.kill()
             raise

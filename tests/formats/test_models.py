@@ -70,6 +70,9 @@ def test_bad_numbers_are_named(tmp_path, hmms):
 def test_missing_and_foreign_files(tmp_path):
     with pytest.raises(MargoError, match="no such file"):
         read_model(tmp_path / "none.npz")
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(MargoError, match="folder.npz: cannot be read .Is a directory"):
+        read_model(tmp_path / "folder.npz")
     (tmp_path / "text.npz").write_text("hello")
     with pytest.raises(MargoError, match="not an archive"):
         read_model(tmp_path / "text.npz")

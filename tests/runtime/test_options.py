@@ -88,7 +88,9 @@ class Listing:
     ctm: bool = option(False, help="another")
 
 
-@pytest.mark.parametrize("argv", ["--json a b", "a b --json", "--json true a b", "--ctm no --json a b", "--json=yes a b"])
+@pytest.mark.parametrize(
+    "argv", ["--json a b", "a b --json", "--json true a b", "--ctm no --json a b", "--json=yes a b"]
+)
 def test_a_switch_does_not_swallow_the_file_behind_it(argv):
     assert parse("list", "Lists.", Listing, argv.split()) == Listing(files=(Path("a"), Path("b")), json=True)
 

@@ -35,6 +35,9 @@ def run(options, step):
         step.input(options.data, made_by="make_mfcc")
     if options.fault == "disk":
         raise OSError(28, "No space left on device")
+    if options.fault == "words":
+        print("naïve \\udcff.wav")
+        return
     if options.fault == "file":
         open(step.out / "absent")
     with atomic(step.output("inner/thing")) as file, step.place() as where:
@@ -91,6 +94,13 @@ def test_what_the_system_refuses_is_one_line(program, tmp_path, fault, says):
     assert done.returncode == 1
     assert done.stderr == f"do_things: {says.format(out=tmp_path / 'out')}\n"
     assert "Traceback" in (tmp_path / "out" / "step.log").read_text()
+
+
+def test_words_that_the_terminal_cannot_show_are_escaped(program, tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
+    command = [sys.executable, program, "--out", tmp_path / "out", "--fault", "words"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and done.stdout == "na\\xefve \\udcff.wav\n"
 
 
 def test_folders_that_cannot_be_are_one_line(program, tmp_path):

@@ -55,5 +55,7 @@ def read_npz(path) -> tuple[dict, dict]:
         return json.loads(arrays.pop("meta").tobytes()), arrays
     except FileNotFoundError:
         raise MargoError(f"{path}: no such file") from None
+    except OSError as error:
+        raise MargoError(f"{path}: cannot be read ({error.strerror or error})") from None
     except Exception as error:
         raise MargoError(f"{path}: not an archive of margo ({error})") from None

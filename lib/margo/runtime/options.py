@@ -56,7 +56,7 @@ def parse(name: str, description: str, options_class, argv: list[str]):
 
 
 def spelled_out(argv: list[str], fields, hints) -> list[str]:
-    """``argv`` in which a bare switch has its value, where positional arguments would be taken for it (--json a.wav)."""
+    """``argv`` in which a bare switch has its value, where a positional argument would be taken for it (--json a)."""
     if not any(field.metadata.get("positional") for field in fields):
         return argv
     switches = {flag(field) for field in fields if unwrap(hints[field.name])[0] is bool}

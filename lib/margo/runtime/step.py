@@ -189,6 +189,8 @@ def main(description: str, options_class, run) -> None:
     name, argv = Path(sys.argv[0]).stem, sys.argv[1:]
     options = parse(name, description, options_class, argv)
     step = Step(name, options, argv)
+    if getattr(sys.stdout, "errors", "") == "strict":  # what the terminal has no letters for is shown as numbers
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with interruptible(step):
             step.begin()
