@@ -1,7 +1,8 @@
 """Search settings of a trainer on dev.npz with Optuna; the trials are in study.db and a stopped search goes on there.
 
-With --folds, and few samples in dev.npz, by cross-validation over train and dev; the start is then trained anew in
-every fold, with the options of --init.
+With --folds, and few samples in dev.npz, by cross-validation over train and dev. A trainer that starts from a model
+gets one trained anew on the samples it may see, with the options that --init was trained with; it runs to its end, so
+that what was held out chooses the settings and nothing else.
 
 --space gives choices (cost=1,3,10), ranges (rate=1e-4:1e-2:log, margin=5:100) or whole numbers (rank=5..25). Choices
 alone are tried one and all; ranges are searched by Optuna's sampler. Writes best.toml, which any trainer takes as
@@ -18,7 +19,7 @@ from margo.runtime.step import Seeded, main, option
 class Options(Seeded):
     trainer: str = option(choices=("train_gmm", "train_ebw", "train_hybrid", "train_margin"), help="what to tune")
     data: Path = option(help="data folder with train.npz and dev.npz")
-    init: Path | None = option(None, help="folder of train_gmm to start from (all trainers but train_gmm)")
+    init: Path | None = option(None, help="folder of train_gmm whose options make the start (all trainers but train_gmm)")
     space: tuple[str, ...] = option(help="name=values, once for every setting")
     fixed: tuple[str, ...] = option((), help="name=value for settings that are not searched")
     folds: int = option(1, help="cross-validate over train and dev in so many folds, where dev is small")

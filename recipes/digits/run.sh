@@ -12,6 +12,7 @@
 #   --criteria "gmm-ml mm-grad mm-smo hybrid-ll hybrid-ll-lm hybrid-ll-cll hybrid-lm hybrid-cll"   systems
 #   --references "svm-rbf knn mlp"   classifiers of scikit-learn to compare with
 #   --epochs 25      epochs of hybrid training
+#   --nj N           trainings beside each other (2)
 #   --labels "100 250 500"   numbers of labels of the semi-supervised stage
 #   --seed N         seed of everything random (0)
 #   --overwrite true replace models that were trained with other settings
@@ -24,50 +25,41 @@ epochs=25
 labels="100 250 500"
 options+=(mix criteria references label epochs labels)
 parse_options "$@"
-train() { run "$@" --conf "$conf" --seed "$seed"; }
-hybrids=$(only hybrid-ll-lm hybrid-ll-cll hybrid-lm hybrid-cll)
+source "$root/recipes/digits/training.sh"
 
 if stage 0; then
     run digits_data --corpus "$corpus" --label "$label" --seed "$seed" --out "$exp/data"
 fi
 
-if stage 10; then  # on the training part, to choose settings with dev; then on both
+if stage 10; then
     for m in $mix; do
-        for kind in pca white; do
-            train train_gmm --mixtures "$m" --data "$exp/data/$kind" --out "$exp/part/$kind-ml_$m"
-            train train_gmm --mixtures "$m" --data "$exp/data/$kind" --with-dev --out "$exp/$kind-ml_$m"
-        done
+        for kind in pca white; do beside fit_ml $kind "$m"; done
     done
+    all_done
 fi
 
 if stage 11 mm-grad mm-smo; then
-    for m in $mix; do
-        train tune --trainer train_margin --data "$exp/data/pca" --init "$exp/part/pca-ml_$m" --folds 4 \
-            --fixed gap=0.03 --space cost=3,10 scale=0.25,0.5 --out "$exp/tune/mm_$m"
-        for system in $(only mm-grad mm-smo); do
-            train train_margin --method "${system#mm-}" --conf "$exp/tune/mm_$m/best.toml" --gap 0.008 --with-dev \
-                --data "$exp/data/pca" --init "$exp/pca-ml_$m" --out "$exp/${system}_$m"
-        done
-    done
+    for m in $mix; do beside fit_margin "$m"; done
+    all_done
 fi
 
 if stage 12 hybrid-ll-lm hybrid-ll-cll hybrid-lm hybrid-cll; then
     for m in $mix; do
-        for system in $hybrids; do
-            common=(--objective "${system#hybrid-}" --epochs "$epochs" --data "$exp/data/white" --overwrite "$overwrite")
-            train train_hybrid "${common[@]}" --init "$exp/part/white-ml_$m" --out "$exp/part/${system}_$m"
-            train train_hybrid "${common[@]}" --init "$exp/white-ml_$m" --epochs-of "$exp/part/${system}_$m" \
-                --out "$exp/${system}_$m"
-        done
+        for system in $(only hybrid-ll-lm hybrid-ll-cll hybrid-lm hybrid-cll); do beside fit_hybrid "$system" "$m"; done
     done
+    all_done
 fi
 
 if stage 13; then
     run test_peers --systems $references --data "$exp/data/pca" --seed "$seed" --out "$exp/test/references"
 fi
 
-if stage 14; then
-    run sweep_missing --model "$exp/white-ml_${mix##* }" $(for s in $hybrids; do echo "$exp/${s}_${mix##* }"; done) \
+if stage 14 hybrid-ll-lm; then  # [R18] Figure 3: how much likelihood it takes to bear gaps
+    for part in 0 0.1 0.5 0.9; do
+        beside retrain_hybrid hybrid-ll-lm "${mix##* }" --generative $part --out "$exp/generative/lambda_$part"
+    done
+    all_done
+    run sweep_missing --model "$exp/white-ml_${mix##* }" "$exp"/generative/lambda_{0,0.1,0.5,0.9} \
         --data "$exp/data/white" --seed "$seed" --out "$exp/missing"
 fi
 

@@ -53,40 +53,43 @@ def convert(text: str, kind):
     return kind(text)
 
 
-def fit(trainer: str, settings: dict, model, train, dev, seed: int):
-    """The classifier that ``trainer`` makes of ``train`` with ``settings``."""
+def fit(trainer: str, settings: dict, model, train, seed: int):
+    """The classifier that ``trainer`` makes of ``train`` with ``settings``, from ``model`` where it needs a start."""
     options = OPTIONS[trainer](**settings)
     if trainer == "train_gmm":
         return em.fit(train.x, train.y, options, np.random.default_rng(seed), len(train.names))[0]
     if trainer == "train_ebw":
         return ebw.fit(model, train.x, train.y, options)[0]
     if trainer == "train_hybrid":
-        return hybrid.fit(model, train.x, train.y, options, seed, (dev.x, dev.y))[0]
+        return hybrid.fit(model, train.x, train.y, options, seed)[0]
     return classifying.fit_margin(model, train, options, "smo", seed)[0]
 
 
-def folds_of(options, step) -> list[tuple]:
-    """``(start model, train, dev)`` of every fold; one where the development set is used as it is."""
+def folds_of(options, step) -> list[tuple[Table, Table]]:
+    """``(train, held out)`` of every fold; one where the development set is used as it is."""
     train = classifying.labelled(classifying.read_set(options.data, "train", step))
     dev = classifying.labelled(classifying.read_set(options.data, "dev", step))
-    model = None
-    if options.trainer != "train_gmm":
-        if options.init is None:
-            raise MargoError(f"{options.trainer} starts from a model: give --init")
-        model, _ = classifying.read_model(options.init, step, train.names)
     if options.folds <= 1 or len(dev.y) >= options.small:
-        return [(model, train, dev)]
+        return [(train, dev)]
     x, y = np.concatenate([train.x, dev.x]), np.concatenate([train.y, dev.y])
     fold = np.random.default_rng(options.seed).permutation(len(y)) % options.folds
-    found = []
-    for n in range(options.folds):
-        inside, outside = (Table(x[rows], y[rows], train.names) for rows in (fold != n, fold == n))
-        if model is not None:
-            used = record.read(options.init)["options"]
-            settings = EmOptions(**{field.name: used[field.name] for field in dataclasses.fields(EmOptions)})
-            model, _ = em.fit(inside.x, inside.y, settings, np.random.default_rng(used["seed"]), len(train.names))
-        found.append((model, inside, outside))
-    return found
+    return [
+        tuple(Table(x[rows], y[rows], train.names) for rows in (fold != n, fold == n)) for n in range(options.folds)
+    ]
+
+
+def starts_of(options, folds, step) -> list:
+    """A start for every fold, trained on what it may see with the options of ``--init``; none for train_gmm."""
+    if options.trainer == "train_gmm":
+        return [None] * len(folds)
+    if options.init is None:
+        raise MargoError(f"{options.trainer} starts from a model: give --init")
+    used = record.read(step.input(options.init, made_by="train_gmm"))["options"]
+    settings = EmOptions(**{field.name: used[field.name] for field in dataclasses.fields(EmOptions)})
+    return [
+        em.fit(train.x, train.y, settings, np.random.default_rng(used["seed"]), len(train.names))[0]
+        for train, _ in folds
+    ]
 
 
 def search(options, step) -> None:
@@ -94,6 +97,7 @@ def search(options, step) -> None:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     folds = folds_of(options, step)
+    starts = starts_of(options, folds, step)
     space = parse_space(options.space, options.trainer)
     fixed = {name: kind[1][0] for name, kind in parse_space(options.fixed, options.trainer).items()}
     grid = all(kind[0] == "choice" for kind in space.values())
@@ -112,12 +116,13 @@ def search(options, step) -> None:
     def objective(trial):
         chosen = {name: suggest(trial, name, kind) for name, kind in space.items()}
         try:
-            fitted = [fit(options.trainer, fixed | chosen, *fold, options.seed) for fold in folds]
+            fitted = [fit(options.trainer, fixed | chosen, start, train, options.seed)
+                      for start, (train, _) in zip(starts, folds)]  # fmt: skip
         except MargoError as error:
-            step.say(f"trial {trial.number}: {error}")
+            step.say(f"{options.out.name}, trial {trial.number}: {error}")
             raise optuna.TrialPruned() from None
-        error = float(np.mean([classifying.error_percent(model, dev) for model, (_, _, dev) in zip(fitted, folds)]))
-        step.say(f"trial {trial.number}: {error:.3f} % of dev wrong with {chosen}")
+        error = float(np.mean([classifying.error_percent(model, held) for model, (_, held) in zip(fitted, folds)]))
+        step.say(f"{options.out.name}, trial {trial.number}: {error:.3f} % of the held-out samples wrong with {chosen}")
         return error
 
     wanted = min(options.trials, int(np.prod([len(kind[1]) for kind in space.values()]))) if grid else options.trials
@@ -128,12 +133,12 @@ def search(options, step) -> None:
         raise MargoError("no trial ended with a model")
     best = min(done, key=lambda trial: (trial.value, trial.number))
     settings = fixed | best.params
-    lines = [f"# {best.value:.3f} % of dev wrong, best of {len(done)} trials", f"[{options.trainer}]"]
+    lines = [f"# {best.value:.3f} % of the held-out samples wrong, best of {len(done)} trials", f"[{options.trainer}]"]
     lines += [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     write_text(step.output("best.toml"), "\n".join(lines) + "\n")
     trials = [{"number": trial.number, "error": trial.value, "settings": trial.params} for trial in done]
     write_json(step.output("trials.json"), trials)
-    step.say(f"best: {best.value:.3f} % of dev wrong with {settings}")
+    step.say(f"{options.out.name}, best: {best.value:.3f} % wrong with {settings}")
 
 
 def suggest(trial, name: str, kind):
