@@ -136,7 +136,13 @@ def violations(problem: Problem, packed):
 
 def objective(problem: Problem, packed) -> float:
     """The primal objective; ``packed`` must be positive semidefinite to count."""
-    return 0.5 * float((packed**2).sum()) + problem.cost * violations(problem, packed)[0]
+    return objective_and_slope(problem, packed)[0]
+
+
+def objective_and_slope(problem: Problem, packed):
+    """The primal objective, and the coefficients of :func:`violations` that its gradient is made of."""
+    hinge, coefficients = violations(problem, packed)
+    return 0.5 * float((packed**2).sum()) + problem.cost * hinge, coefficients
 
 
 def to_model(problem: Problem, packed) -> MaxMargin:
@@ -170,18 +176,19 @@ def descend(problem: Problem, start, steps: int, clock=None, seconds: float = np
     dims = problem.x.shape[1]
     began = clock() if clock else 0.0
     packed = min((start * factor for factor in 10.0 ** np.arange(-4.0, 1.0)), key=lambda p: objective(problem, p))
-    value, reports, step = objective(problem, packed), [], 1e-3
+    value, coefficients = objective_and_slope(problem, packed)
+    reports, step = [], 1e-3
     for iteration in range(1, steps + 1):
-        gradient = packed - problem.cost * pull(problem, violations(problem, packed)[1])
+        gradient = packed - problem.cost * pull(problem, coefficients)
         for _ in range(40):
             trial = project(packed - step * gradient, dims)
-            reached = objective(problem, trial)
+            reached, found = objective_and_slope(problem, trial)
             if reached < value:
                 break
             step *= 0.5
         else:
             break
-        packed, value, step = trial, reached, step * 1.2
+        packed, value, coefficients, step = trial, reached, found, step * 1.2
         reports.append({"iteration": iteration, "objective": -value, "frames": len(problem.x)})
         if clock and clock() - began > seconds:
             break
