@@ -2,9 +2,9 @@
 #
 # Settings are searched on what is held out of the training samples (four folds where dev is small, dev where it is not),
 # then the system is trained on all of them; the test samples choose nothing. The ranges hold the best of a wider search
-# over folds of USPS's training samples: ridge 0.003 to 1, C 0.3 to 30, s 0.05 to 1, margin 5 to 180, rate 0.0006 to 0.006.
+# over folds of USPS's training samples: ridge 0.003 to 1, C 0.3 to 30, s 0.05 to 1, margin 5 to 200, rate 0.0006 to 0.04.
 
-train() { run "$@" --conf "$conf" --seed "$seed"; }
+train() { run "$1" --conf "$conf" --seed "$seed" "${@:2}"; }
 search() { train tune --folds 4 "$@"; }
 
 fit_ml() {  # fit_ml <pca|white> <mixtures>
@@ -16,7 +16,7 @@ fit_ml() {  # fit_ml <pca|white> <mixtures>
 fit_margin() {  # fit_margin <mixtures>: both methods with the settings that SMO likes best
     local system
     search --trainer train_margin --data "$exp/data/pca" --init "$exp/pca-ml_$1" --fixed gap=0.03 \
-        --space cost=3,10 scale=0.1,0.25 --out "$exp/tune/mm_$1"
+        --space cost=2,4 scale=0.1,0.25 --out "$exp/tune/mm_$1"
     for system in $(only mm-grad mm-smo); do
         train train_margin --method "${system#mm-}" --conf "$exp/tune/mm_$1/best.toml" --gap 0.008 --with-dev \
             --data "$exp/data/pca" --init "$exp/pca-ml_$1" --out "$exp/${system}_$1"
@@ -24,8 +24,8 @@ fit_margin() {  # fit_margin <mixtures>: both methods with the settings that SMO
 }
 
 fit_hybrid() {  # fit_hybrid <system> <mixtures>
-    local -a space=(rate=0.002,0.006)
-    case $1 in *-lm) space+=(margin=30,60,120) ;; esac
+    local -a space=(rate=0.002,0.006,0.02)
+    case $1 in *-lm) space+=(margin=60,120) ;; esac
     search --trainer train_hybrid --data "$exp/data/white" --init "$exp/white-ml_$2" \
         --fixed objective="${1#hybrid-}" epochs="$epochs" --space "${space[@]}" --out "$exp/tune/$1_$2"
     retrain_hybrid "$1" "$2" --out "$exp/$1_$2"

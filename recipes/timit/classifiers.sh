@@ -1,6 +1,6 @@
 # The GMM classifiers of the TIMIT recipe, sourced by its run.sh; they use: root exp nj seed overwrite.
 
-classify() { run "$@" --conf "$root/conf/timit_gmm.toml"; }
+classify() { run "$1" --conf "$root/conf/timit_gmm.toml" "${@:2}"; }
 tables=$exp/tables
 
 groups() {  # name:gender of those to classify; a gender that train, dev or test lacks is left out
@@ -51,18 +51,28 @@ classify_broad_phones_of() {
     run sweep_missing --model "$models"/gmm-{ml,cl,mm} --data "$tables/$task" --seed "$seed" --out "$models/missing"
 }
 
-classify_segments() {  # [R18] Table 1, row TIMIT
+classify_segments() {  # [R18] Table 1, row TIMIT; settings by what is held out of train and dev
     local models=$exp/gmm/phones objective
-    classify train_gmm --covariance full --ridge 1.0 --mixtures 1 --data "$tables/phones" --seed "$seed" \
-        --out "$models/hybrid-ll"
-    for objective in ll-lm ll-cll lm cll; do
-        beside classify train_hybrid --objective $objective --data "$tables/phones" --init "$models/hybrid-ll" \
-            --seed "$seed" --overwrite "$overwrite" --out "$models/hybrid-$objective"
-    done
+    local -a data=(--data "$tables/phones" --seed "$seed") full=(covariance=full mixtures=1)
+    classify tune --trainer train_gmm --folds 4 "${data[@]}" --fixed "${full[@]}" --space tied=true,false ridge=0.3,1,3 \
+        --out "$models/tune/hybrid-ll"
+    classify train_gmm "${data[@]}" --with-dev --conf "$models/tune/hybrid-ll/best.toml" --out "$models/hybrid-ll"
+    # Hybrid training starts from one covariance for all: on few segments a class that leaves it more to gain.
+    classify train_gmm "${data[@]}" --with-dev --mixtures 1 --covariance full --tied --ridge 0.3 --out "$models/start"
+    for objective in ll-lm ll-cll lm cll; do beside train_on_segments $objective; done
     all_done
     for objective in ll ll-lm ll-cll lm cll; do
         beside run test_gmm --model "$models/hybrid-$objective" --data "$tables/phones" --system hybrid-$objective \
             --task phones --out "$models/test/hybrid-$objective"
     done
     all_done
+}
+
+train_on_segments() {
+    local out=hybrid-$1 space=rate=0.001,0.002
+    case $1 in *lm) space=margin=5,10,20 ;; esac
+    classify tune --trainer train_hybrid --folds 4 "${data[@]}" --init "$models/start" --space $space \
+        --fixed objective=$1 precision=false ridge=0.05 rank=10 epochs=20 --out "$models/tune/$out"
+    classify train_hybrid "${data[@]}" --with-dev --init "$models/start" --conf "$models/tune/$out/best.toml" \
+        --overwrite "$overwrite" --out "$models/$out"
 }

@@ -12,13 +12,14 @@ from margo.classify.options import EmOptions, MarginOptions
 from margo.errors import MargoError
 
 
-def case(seed=0, classes=3, N=25, D=2, mixtures=2, cost=1.0, s=0.5):
+def case(seed=0, classes=3, N=25, D=2, mixtures=2, cost=1.0, s=0.5, balance=0.0):
     rng = np.random.default_rng(seed)
     x = np.concatenate([rng.normal(1.2 * c, 1.0, (N, D)) for c in range(classes)])
+    if balance:
+        x = x * np.arange(1, D + 1)  # features of unequal spread
     y = np.repeat(np.arange(classes), N)
     model, _ = em.fit(x, y, EmOptions(mixtures=mixtures, covariance="full", ridge=0.05), rng)
-    return maxmargin.pose(model, x, y, cost, s), model, x, y
-
+    return maxmargin.pose(model, x, y, cost, s, balance), model, x, y
 
 
 def test_packed_products_are_matrix_products():
@@ -143,8 +144,17 @@ def test_gradient_by_central_differences_and_descent():
     assert state.primal <= maxmargin.objective(problem, packed) + 1e-6
 
 
-def test_likelihoods_as_scores():
-    problem, model, x, _ = case()
+@pytest.mark.parametrize("balance", [0.5, 1.0])
+def test_balance_evens_the_spread(balance):
+    problem, _, x, _ = case(balance=balance)
+    spread = problem.x.std(axis=0)
+    assert spread[1] / spread[0] == pytest.approx((x[:, 1].std() / x[:, 0].std()) ** (1 - balance))
+    assert (problem.x**2).sum(axis=1).mean() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("balance", [0.0, 0.4])
+def test_likelihoods_as_scores(balance):
+    problem, model, x, _ = case(balance=balance)
     packed = maxmargin.from_classifier(problem, model)
     ours = maxmargin.log_joint(maxmargin.to_model(problem, packed), x)
     theirs = log_joint(model, x, "component")
@@ -152,16 +162,19 @@ def test_likelihoods_as_scores():
     np.testing.assert_allclose(difference, difference[0, 0], atol=1e-8)
 
 
-def test_missing_values_are_expected():
+@pytest.mark.parametrize("balance", [0.0, 0.4])
+def test_missing_values_are_expected(balance):
     """The mean score over many draws of the missing values from the mixture, given the observed ones."""
-    problem, model, x, _ = case(D=3)
+    problem, model, x, _ = case(D=3, balance=balance)
     state, _ = smo.fit(problem, MarginOptions(), np.random.default_rng(0))
     margin = maxmargin.to_model(problem, state.phi)
     sample = x[:1].copy()
     sample[0, [0, 2]] = np.nan
     rng = np.random.default_rng(0)
     # Importance sampling: draw (x_0, x_2) widely, weight by the density of the whole mixture at (x_0, x_1, x_2).
-    draws = np.column_stack([rng.uniform(-8, 10, 400000), np.full(400000, x[0, 1]), rng.uniform(-8, 10, 400000)])
+    wide = x.max(axis=0) + 5.0
+    draws = rng.uniform(-wide, wide, (400000, 3))
+    draws[:, 1] = x[0, 1]
     weights = np.exp(np.logaddexp.reduce(log_joint(model, draws), axis=1))
     want = weights @ maxmargin.scores(margin, draws) / weights.sum()
     np.testing.assert_allclose(maxmargin.scores(margin, sample)[0], want, rtol=0.02, atol=0.01)

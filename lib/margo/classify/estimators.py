@@ -141,12 +141,13 @@ class MaxMarginClassifier(_Bayes):
 
     _trains_on_gaps = False
 
-    def __init__(self, mixtures=1, covariance="full", cost=3.0, scale=0.25, epochs=60, gap=0.005, ridge=0.1,
-                 random_state=0):  # fmt: skip
+    def __init__(self, mixtures=1, covariance="full", cost=3.0, scale=0.25, balance=0.4, epochs=60, gap=0.005,
+                 ridge=0.1, random_state=0):  # fmt: skip
         self.mixtures = mixtures
         self.covariance = covariance
         self.cost = cost
         self.scale = scale
+        self.balance = balance
         self.epochs = epochs
         self.gap = gap
         self.ridge = ridge
@@ -155,6 +156,6 @@ class MaxMarginClassifier(_Bayes):
     def _train(self, x, y, rng):
         from margo.classify import smo
 
-        problem = maxmargin.pose(self._em(x, y, rng), x, y, self.cost, self.scale)
+        problem = maxmargin.pose(self._em(x, y, rng), x, y, self.cost, self.scale, self.balance)
         options = MarginOptions(cost=self.cost, scale=self.scale, epochs=self.epochs, gap=self.gap)
         return maxmargin.to_model(problem, smo.fit(problem, options, rng)[0].phi)

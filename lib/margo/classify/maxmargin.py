@@ -7,7 +7,8 @@ Each Gaussian r scores a sample by ``f_r(x) = x' psi_r x + s nu_r . x + s delta_
 
 r_i being the Gaussian that EM holds responsible for sample i. The scale s lets nu and delta carry a ridge: s to
 infinity is the paper's problem, which leaves them free. Samples are centred and scaled to mean squared length 1
-first, so that C and s mean the same for any data.
+first, so that C and s mean the same for any data; before that, each feature may be divided by a power of its standard
+deviation, since the ridge bears hardest on the matrices of features that vary little.
 
 In the packed form a symmetric matrix is its upper triangle, off-diagonals times sqrt 2, so that products of packed
 vectors are those of the matrices; P = D (D + 1) / 2 + D + 1.
@@ -32,7 +33,8 @@ class MaxMargin:
 
     centre: np.ndarray
     """[D]"""
-    scale: float
+    scale: np.ndarray
+    """[D]"""
     offsets: np.ndarray
     """[C + 1]"""
     psi: np.ndarray
@@ -62,14 +64,17 @@ class Problem:
     offsets: np.ndarray
     """[C + 1]"""
     centre: np.ndarray
-    scale: float
+    scale: np.ndarray
     cost: float
     s: float
     start: Classifier
 
 
-def pose(model: Classifier, x, y, cost: float, s: float) -> Problem:
-    """The problem whose responsible Gaussians come from the maximum-likelihood ``model``."""
+def pose(model: Classifier, x, y, cost: float, s: float, balance: float = 0.0) -> Problem:
+    """The problem whose responsible Gaussians come from the maximum-likelihood ``model``.
+
+    Features are divided by their standard deviation to the power ``balance``, then all by one number.
+    """
     x, y = check_samples(x, y, model.classes)
     if np.isnan(x).any():
         raise MargoError(f"{int(np.isnan(x).any(axis=1).sum())} training samples have missing values: "
@@ -78,7 +83,9 @@ def pose(model: Classifier, x, y, cost: float, s: float) -> Problem:
         raise MargoError(f"{int((y < 0).sum())} samples have no label; max-margin training needs a label for each")
     posteriors, _ = responsibilities(model, x, y)
     centre = x.mean(axis=0)
-    scale = float(np.sqrt(((x - centre) ** 2).sum(axis=1).mean()))
+    spread = x.std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0) ** balance
+    scale = scale * np.sqrt((((x - centre) / scale) ** 2).sum(axis=1).mean())
     return Problem((x - centre) / scale, y, posteriors.argmax(axis=1), model.offsets, centre, scale, cost, s, model)
 
 
@@ -158,7 +165,7 @@ def from_classifier(problem: Problem, model: Classifier) -> np.ndarray:
     """Packed parameters whose scores are -2 log of the likelihoods of ``model``, up to one common number."""
     inverse = np.linalg.inv(covariances(model))
     means = model.means - problem.centre
-    psi = inverse * problem.scale**2
+    psi = inverse * np.outer(problem.scale, problem.scale)
     linear = -2.0 * (inverse @ means[:, :, None])[:, :, 0] * problem.scale
     log_p = model.log_weights + model.log_priors[model.owner] + 0.5 * np.linalg.slogdet(inverse)[1]
     constant = np.einsum("kd,kde,ke->k", means, inverse, means) - 2.0 * log_p
@@ -229,7 +236,7 @@ def _expected(model: MaxMargin, x, seen) -> np.ndarray:
         filled = x.copy()
         filled[:, gap] = start.means[k, gap] + (x[:, seen] - start.means[k, seen]) @ gain
         rest = spread[k][np.ix_(gap, gap)] - cross.T @ gain
-        trace = np.einsum("rij,ij->r", model.psi[:, gap][:, :, gap], rest) / model.scale**2
+        trace = np.einsum("rij,ij->r", model.psi[:, gap][:, :, gap], rest / np.outer(model.scale[gap], model.scale[gap]))
         expected += posteriors[:, k, None] * (_complete(model, filled) + trace)
     return expected
 

@@ -89,9 +89,11 @@ class MarginOptions:
 
     cost: float = knob(1.0, "C: price of a margin violation")
     scale: float = knob(0.25, "s: weight of the linear and constant features; large: they carry no ridge")
+    balance: float = knob(0.4, "features are divided by their standard deviation to this power (0: not, 1: wholly)")
     epochs: int = knob(60, "passes over the data")
     gap: float = knob(0.005, "stop at this relative duality gap")
 
     def __post_init__(self):
         require(self.cost > 0, f"--cost is {self.cost}, expected a positive number")
         require(self.scale > 0, f"--scale is {self.scale}, expected a positive number")
+        require(0 <= self.balance <= 1, f"--balance is {self.balance}, expected a number from 0 to 1")

@@ -26,7 +26,7 @@ def classifier_of(kind: str, arrays: dict[str, np.ndarray]) -> Classifier | MaxM
     if kind == "max-margin":
         begun = {name: arrays[f"start_{name}"] for name in GAUSSIAN}
         start = classifier_of(str(arrays["start_kind"]), begun)
-        return MaxMargin(**{**{name: arrays[name] for name in MARGIN}, "scale": float(arrays["scale"])}, start=start)
+        return MaxMargin(**{name: arrays[name] for name in MARGIN}, start=start)
     return Classifier(kind=kind, **{name: arrays[name] for name in GAUSSIAN})
 
 

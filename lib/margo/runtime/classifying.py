@@ -121,7 +121,7 @@ def fit_margin(model, table: Table, options, method: str, seed: int):
     """``(MaxMargin, reports)`` by SMO, by the paper's alternation, or by projected gradient from ``model`` itself."""
     from margo.classify import smo
 
-    problem = maxmargin.pose(model, table.x, table.y, options.cost, options.scale)
+    problem = maxmargin.pose(model, table.x, table.y, options.cost, options.scale, options.balance)
     if method == "grad":
         packed, reports = maxmargin.descend(problem, maxmargin.from_classifier(problem, model), options.epochs)
     elif method == "faithful":
