@@ -69,6 +69,7 @@ check_options() {
     (( n <= 10#$stop_stage && n <= 10#$last )) || usage_error "no stage from $stage to $stop_stage; there are$list"
     [[ $nj =~ ^[1-9][0-9]*$ ]] || usage_error "--nj is '$nj', expected a whole number, 1 or more"
     [[ $seed =~ ^[0-9]+$ ]] || usage_error "--seed is '$seed', expected a whole number"
+    check_systems
     for name in partial overwrite; do
         [[ ${!name} == true || ${!name} == false ]] || usage_error "--$name is '${!name}', expected true or false"
     done
@@ -79,6 +80,22 @@ check_options() {
     "$python" -c 'import margo' 2> /dev/null || { echo "$recipe: margo cannot be imported; run make install in $root" >&2; exit 1; }
     trap 'failed $?' ERR
     trap 'echo "$recipe: interrupted; resume with --stage ${current:-$stage}" >&2; exit 130' INT TERM
+}
+
+check_systems() {  # --mix and --criteria, where the recipe has them; the header comment lists what --criteria takes
+    local m name known
+    if [ -n "${mix+set}" ]; then
+        [[ -n ${mix// } ]] || usage_error "--mix is empty, expected whole numbers"
+        for m in $mix; do
+            [[ $m =~ ^[1-9][0-9]*$ ]] || usage_error "--mix has '$m', expected whole numbers, 1 or more"
+        done
+    fi
+    known=$(grep -m 1 -oE -- '--criteria "[^"]*"' "$0") || return 0
+    known=${known#*\"}; known=${known%\"}
+    [[ -n ${criteria// } ]] || usage_error "--criteria is empty, expected some of: $known"
+    for name in $criteria; do
+        [[ " $known " == *" $name "* ]] || usage_error "--criteria has '$name', expected some of: $known"
+    done
 }
 
 failed() {

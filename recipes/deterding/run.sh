@@ -9,7 +9,7 @@
 #   --partial true   accept an incomplete corpus
 #   --exp DIR        where everything is written (exp/deterding)
 #   --mix "1 2"      Gaussians per class
-#   --criteria "svm-llr svm-llr-mean"   score-spaces to train, score and report (also svm-llr-mean-var)
+#   --criteria "svm-llr svm-llr-mean svm-llr-mean-var"   score-spaces to train, score and report (svm-llr svm-llr-mean)
 #   --starts N       EM starts with more than one Gaussian (7); figures are their mean
 #   --nj N           local processes (2); --cluster ADDR: a Dask scheduler instead. Neither changes the results
 #   --seed N         seed of everything random (0)
