@@ -113,3 +113,15 @@ def test_folders_that_cannot_be_are_one_line(program, tmp_path):
         done = call(program, "--out", tmp_path / "out", "--data", data)
         assert done.returncode == 1
         assert done.stderr == f"do_things: {data} is not complete ({lacks}): run stage 1 first (--stage 1)\n"
+
+
+def test_the_work_of_another_step_is_left_alone(program, tmp_path):
+    out = tmp_path / "out"
+    assert call(program, "--out", out, "--fault", "words").returncode == 0
+    made = (out / "step.json").read_bytes()
+    other = program.with_name("do_others.py")
+    other.write_text(STEP)
+    done = call(other, "--out", out, "--fault", "words")
+    assert done.returncode == 1 and done.stderr == f"do_others: {out}: holds what do_things made; give another --out\n"
+    assert (out / "step.json").read_bytes() == made
+    assert call(program, "--out", out, "--fault", "words").returncode == 0

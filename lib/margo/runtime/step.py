@@ -132,6 +132,9 @@ class Step:
         if self.out is not None:
             if self.out.exists() and not self.out.is_dir():
                 raise MargoError(f"{self.out}: is a file, expected a folder to write")
+            other = (record.read(self.out) or {}).get("step", self.name)
+            if other != self.name:
+                raise MargoError(f"{self.out}: holds what {other} made; give another --out")
             self.out.mkdir(parents=True, exist_ok=True)
             for leftover in self.out.rglob(".*.tmp"):  # of a run that was killed while writing
                 leftover.unlink()
