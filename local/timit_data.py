@@ -6,8 +6,8 @@ set of 24). Folders without TRAIN and TEST (dr<n>-<speaker>, as in NLTK's sample
 speakers, rounded down but at least one, are then test: at even distances in the order women before men, dialect, name.
 All others train, and dev is the first of every eight sentences of each of them.
 
-NLTK's sample was once converted like text, which cost nearly a quarter of its recordings a byte or more and made noise of what
-follows. With --partial true recordings that bear the marks of that are restored, into the folder audio.
+NLTK's sample was once converted like text, which cost nearly a quarter of its recordings a byte or more and made noise
+of what follows. With --partial true recordings that bear the marks of that are restored, into the folder audio.
 
 Beside the tables, each set has phones.ctm (48 phones, q left out) and phn (utterance, start, end in seconds, and one
 of the 61 symbols, all of them).

@@ -235,8 +235,8 @@ def _expected(model: MaxMargin, x, seen) -> np.ndarray:
         gain = np.linalg.solve(spread[k][np.ix_(seen, seen)], cross)
         filled = x.copy()
         filled[:, gap] = start.means[k, gap] + (x[:, seen] - start.means[k, seen]) @ gain
-        rest = spread[k][np.ix_(gap, gap)] - cross.T @ gain
-        trace = np.einsum("rij,ij->r", model.psi[:, gap][:, :, gap], rest / np.outer(model.scale[gap], model.scale[gap]))
+        rest = (spread[k][np.ix_(gap, gap)] - cross.T @ gain) / np.outer(model.scale[gap], model.scale[gap])
+        trace = np.einsum("rij,ij->r", model.psi[:, gap][:, :, gap], rest)
         expected += posteriors[:, k, None] * (_complete(model, filled) + trace)
     return expected
 
