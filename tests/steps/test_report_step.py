@@ -160,6 +160,11 @@ def test_terminal_and_markdown_show_the_figures_beside_the_papers(run, exp):
         assert cells["paper SER"] == f"{row['ser']['paper']['percent']:.2f}"
         assert cells["vs ML"] == ("" if row["system"] == "ml" else f"{row['versus']['relative']:+.0f} %")
     assert len(table) == 8
+    drawn = re.search(r"## error against radius \(lme-sdp_1\): error %\n\n(.*?)\n\n", text, re.DOTALL)[1].splitlines()
+    assert [line.strip("|").split() for line in drawn[::2]] == [
+        "r²/K | 0.001 | 0.01 | 0.1 | 1".split(), "1 mix | 5 | 3 | 2.5 | 6".split()
+    ]  # fmt: skip
+    assert "margins of training tokens (" not in text
 
 
 def test_page_is_one_sound_file_with_every_plot(run, exp):

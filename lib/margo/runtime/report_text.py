@@ -7,6 +7,7 @@ SYNTHETIC = (
     "the criteria compare on it; they say nothing about the real corpus, and the paper's figures beside them are of "
     "other data."
 )
+MOST_COLUMNS = 12  # of a plot that is shown as a table too
 NAMES = {"wer": "WER", "per": "PER", "err": "error"}
 HEADINGS = {
     "wer": "word and string error rates",
@@ -24,6 +25,9 @@ def markdown(report: Report) -> str:
     lines += ["```", report.command, "```", ""]
     for (task, name, measured), rows in report.sections().items():
         lines += [f"## {heading(task, name, measured)}", "", *grid(cells(rows, measured)), ""]
+    for folder, plot in report.plots:
+        if table := curves(plot):
+            lines += [f"## {plot['title']} ({folder}): {plot.get('y_label', 'values')}", "", *grid(table), ""]
     lines += ["## Protocol", ""]
     if report.sizes:
         lines += [*grid(sizes(report)), ""]
@@ -38,6 +42,15 @@ def markdown(report: Report) -> str:
 
 def heading(task: str, name: str, measured: str) -> str:
     return f"{name.capitalize()} set{', ' + task if task else ''}: {HEADINGS[measured]} (%)"
+
+
+def curves(plot: dict) -> list[list[str]]:
+    """Head and rows of a short line plot as a table, a row a line; nothing for other plots."""
+    lines = plot["series"] if plot["kind"] == "line" else []
+    if len({tuple(line["x"]) for line in lines}) != 1 or len(lines[0]["x"]) > MOST_COLUMNS:
+        return []
+    head = [plot.get("x_label", ""), *(f"{x:g}" for x in lines[0]["x"])]
+    return [head, *([line["name"], *(f"{y:.4g}" for y in line["y"])] for line in lines)]
 
 
 def sizes(report: Report) -> list[list[str]]:
