@@ -83,6 +83,16 @@ def test_search_is_resumed_and_its_best_is_a_configuration(root, spirals):
     assert "2 faults" in faults and "has no option depth" in faults
 
 
+def test_every_fold_trains_on_every_class():
+    from margo.runtime.tuning_classifiers import assign_folds
+
+    y = np.repeat([0, 1, 2], [1, 2, 400])
+    for seed in range(20):
+        fold = assign_folds(y, 4, np.random.default_rng(seed))
+        assert fold[0] == -1 and set(fold[y == 2]) == {0, 1, 2, 3}
+        assert all({*y[fold != n]} == {0, 1, 2} for n in range(4))
+
+
 def test_a_table_with_gaps_goes_through(root, tmp_path):
     rng = np.random.default_rng(0)
     lines = ["a,b,c,class"]

@@ -72,10 +72,18 @@ def folds_of(options, step) -> list[tuple[Table, Table]]:
     if options.folds <= 1 or len(dev.y) >= options.small:
         return [(train, dev)]
     x, y = np.concatenate([train.x, dev.x]), np.concatenate([train.y, dev.y])
-    fold = np.random.default_rng(options.seed).permutation(len(y)) % options.folds
+    fold = assign_folds(y, options.folds, np.random.default_rng(options.seed))
     return [
         tuple(Table(x[rows], y[rows], train.names) for rows in (fold != n, fold == n)) for n in range(options.folds)
     ]
+
+
+def assign_folds(y, folds: int, rng) -> np.ndarray:
+    """[N]: the fold in which each sample is held out, at random; -1, never, for classes that some fold would train
+    without."""
+    fold = rng.permutation(len(y)) % folds
+    together = [c for c in np.unique(y) if len(np.unique(fold[y == c])) == 1]
+    return np.where(np.isin(y, together), -1, fold)
 
 
 def starts_of(options, folds, step) -> list:
