@@ -1,6 +1,7 @@
-"""Shared fixtures: where the real corpora and the peers' reference files are."""
+"""Shared fixtures: where the real corpora and the peers' reference files are, and how a terminal starts programs."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,14 @@ def references() -> Path:
 def root() -> Path:
     """The repository."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def as_from_a_terminal():
+    """For ``preexec_fn``: a group of its own that Ctrl-C reaches; what runs in the background inherits to ignore it."""
+
+    def prepare():
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return prepare

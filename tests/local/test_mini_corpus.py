@@ -136,9 +136,9 @@ def test_timit_labels_tile_the_file_and_fit_the_sound(mini):
     assert len(seen) >= 45
 
 
-def test_ctrl_c_ends_it_with_one_line_and_no_corpus(tmp_path):
+def test_ctrl_c_ends_it_with_one_line_and_no_corpus(as_from_a_terminal, tmp_path):
     command = [sys.executable, str(ROOT / "local" / "mini_corpus.py"), "tidigits", "--out", str(tmp_path / "out")]
-    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, preexec_fn=as_from_a_terminal, stderr=subprocess.PIPE, text=True)
     while not list((tmp_path / "out.partial").rglob("*.wav")):  # workers are at work
         assert process.poll() is None
         time.sleep(0.05)

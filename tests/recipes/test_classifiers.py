@@ -20,7 +20,7 @@ def test_spirals(root, tmp_path):
     """[PW10] Table 1: both criteria near the Bayes accuracy of 86.9, far above maximum likelihood; means of 3 draws."""
     rows = run_recipe(root, "spirals", tmp_path)
     right = {system: 100 - rows[system, 12, "test"]["percent"] for system in ("gmm-ml", "gmm-cl", "gmm-mm")}
-    assert len(rows["gmm-ml", 12, "test"]["runs"]) == 3 and rows["gmm-ml", 12, "test"]["total"] == 40000
+    assert len(rows["gmm-ml", 12, "test"]["runs"]) == 3 and rows["gmm-ml", 12, "test"]["total"] == 3 * 40000
     assert right["gmm-cl"] >= max(85.0, right["gmm-ml"] + 3.5)
     assert right["gmm-mm"] >= max(85.2, right["gmm-ml"] + 3.5)
     assert "Decision regions of" in (tmp_path / "report.html").read_text()

@@ -65,10 +65,10 @@ def call(program, *arguments):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_ends_a_step_and_its_workers_at_once_with_one_line(program, tmp_path, jobs):
+def test_ctrl_c_ends_a_step_and_its_workers_at_once_with_one_line(program, as_from_a_terminal, tmp_path, jobs):
     out = tmp_path / "out"
     command = [sys.executable, program, "--out", out, "--nj", str(jobs)]
-    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, preexec_fn=as_from_a_terminal, stderr=subprocess.PIPE, text=True)
     assert process.stderr.readline() == "working\n"
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
