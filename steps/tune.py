@@ -19,7 +19,7 @@ from margo.runtime.step import Seeded, main, option
 class Options(Seeded):
     trainer: str = option(choices=("train_gmm", "train_ebw", "train_hybrid", "train_margin"), help="what to tune")
     data: Path = option(help="data folder with train.npz and dev.npz")
-    init: Path | None = option(None, help="folder of train_gmm whose options make the start (not of train_gmm)")
+    init: Path | None = option(None, help="folder of train_gmm whose options make the start (train_gmm needs none)")
     space: tuple[str, ...] = option(help="name=values, once for every setting")
     fixed: tuple[str, ...] = option((), help="name=value for settings that are not searched")
     folds: int = option(1, help="cross-validate over train and dev in so many folds, where dev is small")
