@@ -20,8 +20,8 @@ from margo.model.grammar import grammar, recognition_graph
 from margo.model.hmm import flat_start, whole_words
 from margo.model.likelihood import log_likelihoods, scorer
 from margo.model.pool import GaussianPool
-from margo.runtime.speech import CHUNK
 from margo.search.viterbi import viterbi
+from margo.tasks.speech import CHUNK
 
 DIMENSION = 39
 REPEATS = 3

@@ -26,7 +26,7 @@ def run(options: Options, step):
 
     from margo.formats.atomic import write_json
     from margo.formats.tables import write_table
-    from margo.runtime import preparing
+    from margo.tasks import preparing
 
     name, tables = preparing.load(options.corpus, options.label)
     parts = preparing.split(tables, options.dev, np.random.default_rng(options.seed))

@@ -30,9 +30,9 @@ def run(options: Options, step):
     from margo.formats.ctm import TimedWord, write_ctm
     from margo.formats.features import write_ark
     from margo.formats.textgrid import Interval, write_textgrid
-    from margo.runtime import passes, speech
     from margo.runtime.parallel import map_chunks
     from margo.signal.times import boundary_times
+    from margo.tasks import passes, speech
 
     step.input(options.model, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))

@@ -22,8 +22,8 @@ def run(options: Options, step):
 
     from margo.formats.atomic import write_text
     from margo.formats.transcripts import write_transcripts
-    from margo.runtime import passes, speech
     from margo.runtime.parallel import map_chunks
+    from margo.tasks import passes, speech
 
     step.input(options.model, made_by="train_ml")
     with step.place() as where:

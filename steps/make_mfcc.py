@@ -22,8 +22,8 @@ class Options(Parallel, MfccOptions):
 def run(options: Options, step):
     from margo.formats import datadir
     from margo.formats.features import write_ark, write_options
-    from margo.runtime.featuring import check_losses, features_of
-    from margo.runtime.speech import TOLD
+    from margo.tasks.featuring import check_losses, features_of
+    from margo.tasks.speech import TOLD
 
     data = datadir.read(step.input(options.data, made_by="data"), allow_pipes=options.allow_pipes)
     frames, dropped = 0, []

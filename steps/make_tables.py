@@ -25,7 +25,7 @@ class Options:
 def run(options: Options, step):
     from margo.classify.reduce import standard
     from margo.formats.tables import Table, write_table
-    from margo.runtime import sampling
+    from margo.tasks import sampling
 
     sets = {name: sampling.samples(options, name, step) for name in ("train", "dev", "test")}
     names = sampling.class_names(sets)

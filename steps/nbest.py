@@ -23,8 +23,8 @@ def run(options: Options, step):
     from functools import partial
 
     from margo.formats.atomic import atomic
-    from margo.runtime import passes, speech
     from margo.runtime.parallel import map_chunks
+    from margo.tasks import passes, speech
 
     step.input(options.model, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))

@@ -17,7 +17,7 @@ class Options:
 
 def run(options: Options, step):
     from margo.formats.plots import write_plots
-    from margo.runtime import classifying, sweeping
+    from margo.tasks import classifying, sweeping
 
     table = classifying.read_set(options.data, "test", step)
     models = {folder.name: classifying.read_model(folder, step, table.names)[0] for folder in options.model}

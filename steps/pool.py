@@ -19,7 +19,7 @@ def run(options: Options, step):
     from margo.errors import MargoError
     from margo.formats.atomic import write_json
     from margo.formats.transcripts import write_transcripts
-    from margo.runtime.report import read_corpus
+    from margo.report.collect import read_corpus
 
     corpora = {read_corpus(exp) for exp in options.exp}
     if len(corpora) > 1:

@@ -30,7 +30,7 @@ def run(options: Options, step):
 
     from margo.errors import MargoError
     from margo.formats.ctm import TimedWord, ctm_line
-    from margo.runtime.recognising import Recogniser
+    from margo.tasks.recognising import Recogniser
 
     step.input(options.model, made_by="train_ml")
     recogniser = Recogniser(options.model, options.scale)

@@ -20,9 +20,9 @@ class Options:
 
 def run(options: Options, step):
     from margo.formats.atomic import write_json, write_text
-    from margo.runtime.report import collect
-    from margo.runtime.report_html import page
-    from margo.runtime.report_text import console, markdown
+    from margo.report.collect import collect
+    from margo.report.html import page
+    from margo.report.text import console, markdown
 
     report = collect(options.exp, options.recipe, options.paper, options.command)
     write_json(options.exp / "results.json", report.results)

@@ -36,7 +36,7 @@ class Options(Seeded):
 def run(options: Options, step):
     from margo.formats.transcripts import map_symbols, read_symbol_map, read_transcripts, read_utt2spk
     from margo.runtime.record import hash_file
-    from margo.runtime.scoring import place_of, score_transcripts, training_seconds
+    from margo.tasks.scoring import place_of, score_transcripts, training_seconds
 
     folder = step.input(options.hyp, made_by="decode")
     references, hypotheses = read_transcripts(options.data / "text"), read_transcripts(folder / "hyp")

@@ -21,8 +21,8 @@ class Options:
 def run(options: Options, step):
     from margo.formats.atomic import write_json, write_text
     from margo.formats.plots import write_plots
-    from margo.runtime import speech
-    from margo.runtime.labels import boundary_report, errors_of_alignment
+    from margo.tasks import speech
+    from margo.tasks.labels import boundary_report, errors_of_alignment
 
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     folder = step.input(options.ali, made_by="align")

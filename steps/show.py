@@ -21,7 +21,7 @@ class Options:
 def run(options: Options, step):
     from margo.errors import MargoError
     from margo.runtime import record
-    from margo.runtime.showing import describe_model, describe_record, describe_unit
+    from margo.tasks.showing import describe_model, describe_record, describe_unit
 
     made = record.of(options.folder)
     if made is None:

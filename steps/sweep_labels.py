@@ -23,7 +23,7 @@ class Options(HybridOptions, Seeded):
 def run(options: Options, step):
     from margo.formats.atomic import write_json
     from margo.formats.plots import write_plots
-    from margo.runtime import classifying, sweeping
+    from margo.tasks import classifying, sweeping
 
     train = classifying.labelled(classifying.read_set(options.data, "train", step))
     test = classifying.labelled(classifying.read_set(options.data, "test", step))

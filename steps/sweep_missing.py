@@ -22,7 +22,7 @@ class Options(Seeded):
 def run(options: Options, step):
     from margo.formats.atomic import write_json
     from margo.formats.plots import write_plots
-    from margo.runtime import classifying, sweeping
+    from margo.tasks import classifying, sweeping
 
     table = classifying.labelled(classifying.read_set(options.data, "test", step))
     models = {folder.name: classifying.read_model(folder, step, table.names)[0] for folder in options.model}

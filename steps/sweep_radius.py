@@ -23,8 +23,8 @@ class Options(LmeOptions, Parallel):
 def run(options: Options, step):
     from margo.formats.atomic import write_json
     from margo.formats.plots import PLOTS, write_plots
-    from margo.runtime import passes, speech
-    from margo.runtime.lme import sweep, sweep_plots
+    from margo.tasks import passes, speech
+    from margo.tasks.lme import sweep, sweep_plots
 
     step.input(options.init, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))

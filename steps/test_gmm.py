@@ -21,7 +21,7 @@ class Options(Seeded):
 
 
 def run(options: Options, step):
-    from margo.runtime import classifying
+    from margo.tasks import classifying
 
     classifying.score_models(options, step)
 

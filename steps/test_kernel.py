@@ -23,7 +23,8 @@ def run(options: Options, step):
     from margo.errors import MargoError
     from margo.kernel.gmm import log_likelihoods
     from margo.kernel.multiclass import vote
-    from margo.runtime import kernels, record
+    from margo.runtime import record
+    from margo.tasks import kernels
 
     folder = step.input(options.model, made_by="train_kernel")
     meta, systems = kernels.read_systems(folder)

@@ -21,7 +21,7 @@ class Options(Seeded):
 
 
 def run(options: Options, step):
-    from margo.runtime import peers
+    from margo.tasks import peers
 
     peers.score_peers(options, step)
 

@@ -22,7 +22,7 @@ class Options:
 def run(options: Options, step):
     from margo.kernel.references import choose, make
     from margo.kernel.synthetic import bayes
-    from margo.runtime import kernels
+    from margo.tasks import kernels
 
     files = kernels.read_runs(options.data, step)
     for system in options.systems:

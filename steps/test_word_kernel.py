@@ -24,9 +24,10 @@ def run(options: Options, step):
     import numpy as np
 
     from margo.kernel.multiclass import vote
-    from margo.runtime import passes, record, speech, word_kernels
+    from margo.runtime import record
     from margo.runtime.parallel import map_chunks
-    from margo.runtime.scoring import score_transcripts
+    from margo.tasks import passes, speech, word_kernels
+    from margo.tasks.scoring import score_transcripts
 
     folder = step.input(options.model, made_by="train_word_kernel")
     for place in options.data:

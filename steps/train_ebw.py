@@ -21,7 +21,8 @@ class Options(EbwOptions, Seeded):
 
 def run(options: Options, step):
     from margo.formats.classifiers import write_classifier
-    from margo.runtime import classifying, epochs
+    from margo.runtime import epochs
+    from margo.tasks import classifying
 
     table = classifying.labelled(classifying.training_set(options.data, options.with_dev, step))
     model, meta = classifying.read_model(options.init, step, table.names)

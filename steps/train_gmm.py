@@ -22,7 +22,8 @@ def run(options: Options, step):
 
     from margo.classify import em
     from margo.formats.classifiers import write_classifier
-    from margo.runtime import classifying, epochs
+    from margo.runtime import epochs
+    from margo.tasks import classifying
 
     table = classifying.labelled(classifying.training_set(options.data, options.with_dev, step))
     model, reports = em.fit(table.x, table.y, options, np.random.default_rng(options.seed), len(table.names))

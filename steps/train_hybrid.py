@@ -22,7 +22,8 @@ class Options(HybridOptions, Seeded):
 
 def run(options: Options, step):
     from margo.formats.classifiers import write_classifier
-    from margo.runtime import classifying, epochs
+    from margo.runtime import epochs
+    from margo.tasks import classifying
 
     table = classifying.training_set(options.data, options.with_dev, step)
     choosing = not options.with_dev and (options.data / "dev.npz").exists()

@@ -29,8 +29,8 @@ class Options(KernelOptions, Parallel, Seeded):
 def run(options: Options, step):
     from functools import partial
 
-    from margo.runtime import kernels
     from margo.runtime.parallel import map_chunks
+    from margo.tasks import kernels
 
     files = kernels.read_runs(options.data, step)
     starts = options.starts if options.mixtures > 1 else 1

@@ -26,8 +26,9 @@ def run(options: Options, step):
 
     from margo.formats.models import write_model
     from margo.formats.plots import PLOTS, write_plots
-    from margo.runtime import epochs, passes, speech
-    from margo.runtime.lme import LmeTraining, margin_plot
+    from margo.runtime import epochs
+    from margo.tasks import passes, speech
+    from margo.tasks.lme import LmeTraining, margin_plot
 
     step.input(options.init, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))

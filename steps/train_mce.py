@@ -21,7 +21,7 @@ class Options(MceOptions, Parallel, Seeded, Trainer):
 
 
 def run(options: Options, step):
-    from margo.runtime.discriminative import Mce, train
+    from margo.tasks.discriminative import Mce, train
 
     train("mce", Mce, options, step)
 

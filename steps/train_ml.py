@@ -46,9 +46,10 @@ class Options(MlOptions, Parallel, Seeded, Trainer):
 
 def run(options: Options, step):
     from margo.formats.models import write_model
-    from margo.runtime import epochs, speech
-    from margo.runtime.training import MlTraining, errors_on
-    from margo.runtime.tuning import tuned
+    from margo.runtime import epochs
+    from margo.tasks import speech
+    from margo.tasks.training import MlTraining, errors_on
+    from margo.tasks.tuning import tuned
 
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     if options.init:

@@ -21,7 +21,7 @@ class Options(MmOptions, Parallel, Seeded, Trainer):
 
 
 def run(options: Options, step):
-    from margo.runtime.discriminative import Mm, train
+    from margo.tasks.discriminative import Mm, train
 
     train("mm", Mm, options, step)
 

@@ -21,7 +21,7 @@ class Options(MmiOptions, Parallel, Seeded, Trainer):
 
 
 def run(options: Options, step):
-    from margo.runtime.discriminative import Mmi, train
+    from margo.tasks.discriminative import Mmi, train
 
     train("mmi", Mmi, options, step)
 

@@ -26,8 +26,8 @@ def run(options: Options, step):
     from functools import partial
 
     from margo.formats.models import write_model
-    from margo.runtime import kernels, passes, speech, word_kernels
     from margo.runtime.parallel import map_chunks
+    from margo.tasks import kernels, passes, speech, word_kernels
 
     step.input(options.init, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))

@@ -29,7 +29,7 @@ class Options(Seeded):
 
 
 def run(options: Options, step):
-    from margo.runtime import tuning_classifiers as tuning
+    from margo.tasks import tuning_classifiers as tuning
 
     tuning.search(options, step)
 

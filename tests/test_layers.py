@@ -1,4 +1,4 @@
-"""The layers of the house: recipes -> steps -> runtime -> formats -> pure packages, never back."""
+"""The layers of the house: recipes -> steps -> tasks, report -> runtime -> formats -> pure packages, never back."""
 
 import ast
 from pathlib import Path
@@ -12,6 +12,8 @@ MAY_IMPORT = {
     **{name: {"errors", *PURE} for name in PURE},
     "formats": {"errors", "formats", *PURE},
     "runtime": {"errors", "runtime", "formats", *PURE},
+    "tasks": {"errors", "tasks", "runtime", "formats", *PURE},
+    "report": {"errors", "report", "tasks", "runtime", "formats", *PURE},
 }
 # Files, printing, clocks, environment and processes belong to the outer layers.
 FORBIDDEN_MODULES = {"os", "io", "sys", "pathlib", "time", "datetime", "subprocess", "logging", "tempfile", "random"}

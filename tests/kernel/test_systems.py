@@ -26,8 +26,8 @@ from margo.kernel.systems import (
     plurality,
     rank,
 )
-from margo.runtime.kernels import classify_left_out
 from margo.runtime.parallel import Here
+from margo.tasks.kernels import classify_left_out
 
 
 def samples(rng, n=120, classes=4, spread=0.3):

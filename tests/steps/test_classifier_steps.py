@@ -84,7 +84,7 @@ def test_search_is_resumed_and_its_best_is_a_configuration(root, spirals):
 
 
 def test_every_fold_trains_on_every_class():
-    from margo.runtime.tuning_classifiers import assign_folds
+    from margo.tasks.tuning_classifiers import assign_folds
 
     y = np.repeat([0, 1, 2], [1, 2, 400])
     for seed in range(20):

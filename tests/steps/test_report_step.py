@@ -17,7 +17,7 @@ from margo.formats.plots import write_plots
 from margo.formats.scores import read_score
 from margo.formats.transcripts import write_transcripts
 from margo.runtime import record
-from margo.runtime.scoring import score_classes, score_transcripts
+from margo.tasks.scoring import score_classes, score_transcripts
 
 ROOT = Path(__file__).parents[2]
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "zero", "oh"]

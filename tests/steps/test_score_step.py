@@ -10,7 +10,7 @@ import pytest
 
 from margo.formats.transcripts import write_transcripts
 from margo.runtime import record
-from margo.runtime.scoring import score_classes
+from margo.tasks.scoring import score_classes
 
 STEPS = Path(__file__).parents[2] / "steps"
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "zero", "oh"]

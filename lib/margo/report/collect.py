@@ -10,7 +10,7 @@ from margo.formats.plots import PLOTS, read_plots, read_progress
 from margo.formats.scores import read_score
 from margo.formats.transcripts import read_transcripts, read_utt2spk
 from margo.runtime import record
-from margo.runtime.comparing import compare_folders
+from margo.tasks.comparing import compare_folders
 
 # The order of rows; systems not listed follow by name.
 SYSTEMS = (

@@ -11,7 +11,7 @@ from margo.kernel.hmm_scorespace import Frames, score, silence_states, word_mode
 from margo.kernel.multiclass import pairs
 from margo.model.hmm import HmmSet
 from margo.model.likelihood import log_likelihoods, scorer
-from margo.runtime import speech
+from margo.tasks import speech
 
 FORMAT = "margo-word-kernel-1"
 PARTS = ("theta", "keep", "weights", "bias")

@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from margo.errors import MargoError
-from margo.runtime import classifying
-from margo.runtime.scoring import score_classes
+from margo.tasks import classifying
+from margo.tasks.scoring import score_classes
 
 GRIDS = {
     "svm-rbf": [{"C": C, "gamma": gamma} for C in (3.0, 10.0) for gamma in (0.3, 1.0)],  # gamma in parts of 1 / (D var)

@@ -136,7 +136,7 @@ def fit_margin(model, table: Table, options, method: str, seed: int):
 
 def score_models(options, step) -> None:
     """Score every model on its data, set by set; models after the first are further runs of the same row."""
-    from margo.runtime.scoring import score_classes
+    from margo.tasks.scoring import score_classes
 
     if len(options.data) not in (1, len(options.model)):
         raise MargoError(f"{len(options.model)} models but {len(options.data)} data folders; give one, or as many")

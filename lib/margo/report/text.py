@@ -1,6 +1,6 @@
 """The report as text: ``RESULTS.md`` and the table on the terminal."""
 
-from margo.runtime.report import Report, measure
+from margo.report.collect import Report, measure
 
 SYNTHETIC = (
     "These figures come from a synthetic corpus (machine-made speech or data). They show that the recipe works and how "

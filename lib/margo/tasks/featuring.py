@@ -10,10 +10,10 @@ from margo.errors import MargoError
 from margo.formats import audio, features
 from margo.formats.datadir import DataDir, Utterance
 from margo.runtime.parallel import map_chunks
-from margo.runtime.speech import MOST_DROPPED
 from margo.signal.cmvn import CmvnStats
 from margo.signal.mfcc import check_options, cmvn_stats, finish_features, static_features
 from margo.signal.options import MfccOptions, describe
+from margo.tasks.speech import MOST_DROPPED
 
 CHUNK = 50  # utterances
 

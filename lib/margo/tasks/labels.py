@@ -9,8 +9,8 @@ from margo.estimate import ml
 from margo.estimate.segments import accumulate_segments, frame_segments
 from margo.formats.ctm import read_ctm
 from margo.model.hmm import HmmSet
-from margo.runtime import speech
 from margo.score.boundaries import boundary_errors, boundary_score
+from margo.tasks import speech
 
 EXAMPLES = 10  # faults named
 

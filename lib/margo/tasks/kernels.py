@@ -91,7 +91,7 @@ def read_systems(folder) -> tuple[dict, list[tuple[pairs.PairSystem, pairs.PairS
 
 def write_result(step, system: str, mixtures: int, split: str, truths, predictions, groups, seconds=None, extra=None):
     """Score the runs of one system on one split into ``<system>_<mixtures>/<split>`` of the step's folder."""
-    from margo.runtime.scoring import score_classes
+    from margo.tasks.scoring import score_classes
 
     place = f"{system}_{mixtures}/{split}"
     if not all(np.array_equal(truth, truths[0]) for truth in truths):

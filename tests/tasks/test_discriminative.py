@@ -10,8 +10,8 @@ from contests import feature_folders, task
 from margo.estimate import mmi
 from margo.estimate.options import PARAMETERS, MceOptions, MmiOptions, MmOptions
 from margo.formats.models import read_model
-from margo.runtime import discriminative
 from margo.runtime.step import Parallel, Step, Trainer, option
+from margo.tasks import discriminative
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from margo.errors import MargoError
 from margo.model.grammar import recognition_graph, with_grammar
 from margo.model.hmm import HmmSet
 from margo.model.likelihood import log_likelihoods, scorer
-from margo.runtime import speech
 from margo.score.align import align as align_words
 from margo.search.viterbi import viterbi
+from margo.tasks import speech
 
 
 def errors_by_grammar(hmms: HmmSet, settings: list[tuple[float, float]], chunk) -> np.ndarray:

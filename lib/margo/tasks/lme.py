@@ -17,8 +17,8 @@ from margo.estimate.lme.tokens import Pairs, choose_tokens, make_pairs, make_pro
 from margo.estimate.paths import find_paths, searcher
 from margo.formats.models import pack_many, unpack_many
 from margo.model.hmm import HmmSet
-from margo.runtime import speech
-from margo.runtime.passes import count_errors
+from margo.tasks import speech
+from margo.tasks.passes import count_errors
 
 QUANTILES = (5, 25, 50, 75, 95)  # per cent, of the margins shown by epoch
 TRIES = 5  # balls, each half the last, before an epoch gives up

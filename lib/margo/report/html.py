@@ -2,10 +2,10 @@
 
 from html import escape
 
-from margo.runtime import svg
-from margo.runtime.report import SYSTEMS, Report
-from margo.runtime.report_style import STYLE
-from margo.runtime.report_text import NAMES, SYNTHETIC, heading, p_value, protocol, sizes, versions
+from margo.report import svg
+from margo.report.collect import SYSTEMS, Report
+from margo.report.style import STYLE
+from margo.report.text import NAMES, SYNTHETIC, heading, p_value, protocol, sizes, versions
 
 COLOUR_RULES = "".join(f".c{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); }} " for n in range(svg.COLOURS))
 
@@ -49,7 +49,7 @@ def rates_figure(label: str, rows: list[dict], part) -> str:
 
 
 def legend(names, paper: bool = False) -> str:
-    """Names beside the marks that :mod:`margo.runtime.svg` gives them by their order; the nameless are left out."""
+    """Names beside the marks that :mod:`margo.report.svg` gives them by their order; the nameless are left out."""
     marks = [
         f'<span><i class="m{n // svg.COLOURS % len(svg.MARKS)}" style="background: var(--c{n % svg.COLOURS})"></i>'
         f"{escape(name)}</span>"

@@ -11,9 +11,9 @@ from margo.formats.models import pack, unpack
 from margo.model.bigram import bigram_counts, log_bigram
 from margo.model.grammar import grammar
 from margo.model.hmm import HmmSet, flat_start, whole_words
-from margo.runtime import passes, speech
-from margo.runtime.labels import start_from_labels
 from margo.signal.options import same_features
+from margo.tasks import passes, speech
+from margo.tasks.labels import start_from_labels
 
 
 def accumulate_ml(hmms: HmmSet, options, scale: float, chunk):

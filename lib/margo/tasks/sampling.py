@@ -6,8 +6,9 @@ from margo.classify.segments import frame_labels, segment_features
 from margo.errors import MargoError
 from margo.formats import datadir
 from margo.formats.transcripts import read_symbol_map
-from margo.runtime import record, speech
-from margo.runtime.labels import frame_times, read_segments
+from margo.runtime import record
+from margo.tasks import speech
+from margo.tasks.labels import frame_times, read_segments
 
 
 def samples(options, name: str, step) -> tuple[np.ndarray, np.ndarray]:

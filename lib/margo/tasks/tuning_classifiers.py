@@ -10,7 +10,8 @@ from margo.classify.options import EbwOptions, EmOptions, HybridOptions, MarginO
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_json, write_text
 from margo.formats.tables import Table
-from margo.runtime import classifying, record
+from margo.runtime import record
+from margo.tasks import classifying
 
 OPTIONS = {
     "train_gmm": EmOptions, "train_ebw": EbwOptions, "train_hybrid": HybridOptions, "train_margin": MarginOptions,

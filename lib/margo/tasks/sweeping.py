@@ -8,7 +8,7 @@ from margo.classify import em, hybrid
 from margo.classify.options import EmOptions, HybridOptions
 from margo.errors import MargoError
 from margo.formats.tables import Table
-from margo.runtime.classifying import error_percent, log_joint
+from margo.tasks.classifying import error_percent, log_joint
 
 
 def hide(x, fraction: float, rng) -> np.ndarray:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from margo.errors import MargoError
-from margo.runtime.speech import Speech, check_dropped
+from margo.tasks.speech import Speech, check_dropped
 
 
 def test_many_dropped_utterances_do_not_hide_the_reason():

@@ -16,8 +16,8 @@ from margo.estimate.paths import find_paths, path_constants, searcher, slots
 from margo.estimate.rprop import Rprop
 from margo.formats.models import pack_many, unpack_many
 from margo.model.hmm import HmmSet
-from margo.runtime import passes, speech
 from margo.runtime.parallel import map_chunks
+from margo.tasks import passes, speech
 
 
 def search_chunk(hmms: HmmSet, options, chunk):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from margo.runtime.svg import Axis, axis, heatmap, log_ticks, numbers, rates_plot, ticks
+from margo.report.svg import Axis, axis, heatmap, log_ticks, numbers, rates_plot, ticks
 
 
 @given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6))

@@ -9,9 +9,10 @@ import pytest
 from contests import feature_folders
 from margo.errors import MargoError
 from margo.estimate.lme.options import LmeOptions
-from margo.runtime import epochs, passes, speech
-from margo.runtime.lme import LmeTraining
+from margo.runtime import epochs
 from margo.runtime.step import Parallel, Step, Trainer, option
+from margo.tasks import passes, speech
+from margo.tasks.lme import LmeTraining
 
 
 @dataclass(frozen=True)

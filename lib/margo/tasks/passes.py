@@ -1,6 +1,6 @@
 """Passes over a chunk of a corpus that search with a fixed model: decoding, N-best, alignment.
 
-Each is a function of a model and a chunk (:mod:`margo.runtime.speech`), to be given to the chunk map.
+Each is a function of a model and a chunk (:mod:`margo.tasks.speech`), to be given to the chunk map.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from margo.model.grammar import recognition_graph, string_score
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
 from margo.model.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
-from margo.runtime.speech import Speech, load
 from margo.score.align import align as align_words
 from margo.search.confidence import confidences
 from margo.search.nbest import nbest
 from margo.search.viterbi import align, viterbi
 from margo.signal.options import same_features
+from margo.tasks.speech import Speech, load
 
 
 @dataclass(frozen=True, eq=False)

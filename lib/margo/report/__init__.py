@@ -1,0 +1,1 @@
+"""What a run has to show, collected and rendered."""
