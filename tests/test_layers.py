@@ -9,11 +9,11 @@ ROOT = Path(__file__).resolve().parent.parent
 LIB = ROOT / "lib" / "margo"
 PURE = ("signal", "model", "search", "estimate", "classify", "kernel", "score")
 MAY_IMPORT = {
-    **{name: {"errors", *PURE} for name in PURE},
-    "formats": {"errors", "formats", *PURE},
-    "runtime": {"errors", "runtime", "formats", *PURE},
-    "tasks": {"errors", "tasks", "runtime", "formats", *PURE},
-    "report": {"errors", "report", "tasks", "runtime", "formats", *PURE},
+    **{name: {"errors", "knobs", *PURE} for name in PURE},
+    "formats": {"errors", "knobs", "formats", *PURE},
+    "runtime": {"errors", "knobs", "runtime", "formats", *PURE},
+    "tasks": {"errors", "knobs", "tasks", "runtime", "formats", *PURE},
+    "report": {"errors", "knobs", "report", "tasks", "runtime", "formats", *PURE},
 }
 # Files, printing, clocks, environment and processes belong to the outer layers.
 FORBIDDEN_MODULES = {"os", "io", "sys", "pathlib", "time", "datetime", "subprocess", "logging", "tempfile", "random"}

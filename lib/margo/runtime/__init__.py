@@ -1,7 +1,1 @@
-"""What runs the pure packages: steps, epochs, parallel work, records, reports."""
-
-import os
-
-# Sums depend on the number of BLAS threads: one a process, set here, before anything imports numpy.
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"
+"""What runs the pure packages: steps, options, records, the trainer, parallel work."""
