@@ -34,7 +34,7 @@ class Recogniser:
         """
         samples, rate = read_audio(file, rate=self.options.sample_rate, channel=channel)
         try:
-            x = compute_features(samples, rate, self.options)
+            x = self.hmms.padded(compute_features(samples, rate, self.options))
         except MargoError as error:  # of samples, which do not know where they came from
             raise MargoError(f"{file}: {error}") from None
         scores = log_likelihoods(self.scorer, x)
