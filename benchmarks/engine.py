@@ -36,7 +36,7 @@ def digits() -> tuple[list, list, str]:
     import soundfile
 
     from margo.signal.mfcc import compute_features
-    from margo.signal.options import MfccOptions
+    from margo.signal.front_end import MfccOptions
 
     train, test = [], []
     for path in sorted(folder.glob("*.wav")):

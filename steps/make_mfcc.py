@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from margo.runtime.step import Parallel, main, option
-from margo.signal.options import MfccOptions, plain_options
+from margo.signal.front_end import MfccOptions, plain_options
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from margo.formats.models import pack, unpack
 from margo.model.bigram import bigram_counts, log_bigram
 from margo.model.grammar import grammar
 from margo.model.hmm import HmmSet, flat_start, whole_words
-from margo.signal.options import same_features
+from margo.signal.front_end import same_features
 from margo.tasks import passes, speech
 from margo.tasks.labels import start_from_labels
 
