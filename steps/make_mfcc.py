@@ -2,21 +2,23 @@
 
 A folder that comes with feats.scp keeps those features. An utterance that cannot be used is dropped and named; more
 than 5 % of them, and the step fails.
+
+Example: steps/make_mfcc.py --data exp/tidigits/data/train --conf conf/mfcc.toml --out exp/tidigits/mfcc/train
 """
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from margo.runtime.step import Parallel, main, option
+from margo.runtime.step import Parallel, knob, main
 from margo.signal.front_end import MfccOptions, plain_options
 
 
 @dataclass(frozen=True)
 class Options(Parallel, MfccOptions):
-    data: Path = option(help="data folder: wav.scp text utt2spk, segments where there are any")
-    out: Path = option(help="folder to write")
-    allow_pipes: bool = option(False, help="run the commands in wav.scp")
-    channel: int | None = option(None, help="of recordings with several channels take this one, counted from 0")
+    data: Path = knob(help="data folder: wav.scp text utt2spk, segments where there are any")
+    out: Path = knob(help="folder to write")
+    allow_pipes: bool = knob(False, "run the commands in wav.scp")
+    channel: int | None = knob(None, "of recordings with several channels take this one, counted from 0", least=0)
 
 
 def run(options: Options, step):

@@ -2,20 +2,22 @@
 
 Figures stand beside the paper's (--paper) with their intervals; learning curves come from every progress.jsonl, other
 plots from any plots.json. Prints the results table and the report's path.
+
+Example: steps/report.py --exp exp/tidigits --recipe tidigits --paper conf/paper/tidigits.toml
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    exp: Path = option(help="folder of the run")
-    recipe: str = option(help="name of the recipe")
-    paper: Path | None = option(None, help="TOML file with the paper's figures")
-    command: str = option("", help="command that repeats the run (default: recipes/RECIPE/run.sh)")
+class Options(Knobs):
+    exp: Path = knob(help="folder of the run")
+    recipe: str = knob(help="name of the recipe")
+    paper: Path | None = knob(None, "TOML file with the paper's figures")
+    command: str = knob("", "command that repeats the run (default: recipes/RECIPE/run.sh)")
 
 
 def run(options: Options, step):

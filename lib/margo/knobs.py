@@ -72,7 +72,8 @@ def kind_of(hint) -> tuple[type, bool]:
 def typed(kind: type, value):
     """``value``, as TOML and JSON have it, as a ``kind``; raises ValueError where it is something else."""
     whole = isinstance(value, int) and not isinstance(value, bool)
-    fits = {int: whole, float: whole or isinstance(value, float) and math.isfinite(value), bool: isinstance(value, bool)}
+    number = whole or isinstance(value, float) and math.isfinite(value)
+    fits = {int: whole, float: number, bool: isinstance(value, bool)}
     if not fits.get(kind, isinstance(value, str)):
         raise ValueError(f"is {value!r}, expected {WANTED.get(kind, kind.__name__)}")
     return kind(value)

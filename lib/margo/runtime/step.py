@@ -190,8 +190,10 @@ def interruptible(step: Step):
 
 
 def programs(script: Path) -> dict[str, Path]:
-    """Files of the steps and local programs that ``script`` is one of, by name."""
-    return {path.stem: path for folder in ("local", "steps") for path in script.parents[1].glob(f"{folder}/*.py")}
+    """Files of all steps, of the local programs and of what stands beside ``script``, by name."""
+    root = Path(__file__).parents[3]
+    folders = (root / "local", root / "steps", script.parent)
+    return {path.stem: path for folder in folders for path in folder.glob("*.py")}
 
 
 def main(description: str, options_class, run) -> None:

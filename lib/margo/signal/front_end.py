@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from margo.errors import MargoError, refuse
 from margo.knobs import Knobs, knob, typed
 
+
 @dataclass(frozen=True)
 class MfccOptions(Knobs):
     """Front end; the defaults are HTK's MFCC_E_D_A with energy normalisation.
