@@ -15,18 +15,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
+from margo.formats.systems import read_systems
 from margo.knobs import Knobs, knob
 from margo.runtime import record
 from margo.runtime.options import RUNNING, parse
 
 __all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main", "option"]
 option = knob
-
-# Which stage of a recipe makes what a step reads; stages mean the same in every speech recipe.
-STAGE_OF = {
-    "data": 0, "make_mfcc": 1, "train_ml": 2, "align": 3, "nbest": 3, "train_mce": 4, "train_mmi": 5, "train_mm": 5,
-    "train_lme": 6, "decode": 7, "score": 7,
-}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,19 +91,19 @@ class Step:
 
     # -- what it reads and writes ------------------------------------------------------------------------------------
     def input(self, folder, made_by: str) -> Path:
-        """``folder``, once it is sure that the step that makes it (``made_by``) ended well there.
+        """``folder``, once it is sure that the step that makes it (``made_by``, or another trainer) ended well there.
 
         Remembers a digest of its contents, so that a resumed run can tell that its inputs are still the same.
         """
         folder = Path(folder)
-        made = record.of(folder)
-        if made is None:
-            stage = STAGE_OF.get(made_by)
+        origin = record.of(folder)
+        if origin is None:
+            stage = read_systems().stage_of(folder, made_by)
             where = f"run stage {stage} first (--stage {stage})" if stage is not None else f"run {made_by} first"
             lacks = "no step.json with status ok" if folder.is_dir() else "no such folder"
             lacks = "a file, expected a folder" if folder.is_file() else lacks
             raise MargoError(f"{folder} is not complete ({lacks}): {where}")
-        self.inputs[str(folder)] = record.digest(made["outputs"])
+        self.inputs[str(folder)] = record.digest(origin["outputs"])
         return folder
 
     def input_file(self, path) -> Path:
