@@ -53,16 +53,16 @@ def recordings(corpus: Path) -> list[tuple]:
     from margo.errors import MargoError
 
     folder = corpus / "recordings" if (corpus / "recordings").is_dir() else corpus
-    found = []
+    rows = []
     for path in sorted(folder.glob("*.wav")):
         digit, _, rest = path.stem.partition("_")
         speaker, _, index = rest.rpartition("_")
         if not (digit.isdigit() and len(digit) == 1 and speaker and index.isdigit()):
             raise MargoError(f"{path}: expected a name such as 7_jackson_32.wav")
-        found.append((int(digit), speaker, int(index), path.resolve()))
-    if not found:
+        rows.append((int(digit), speaker, int(index), path.resolve()))
+    if not rows:
         raise MargoError(f"{folder}: no recordings DIGIT_SPEAKER_INDEX.wav")
-    return found
+    return rows
 
 
 def split(rows: list[tuple], options: Options) -> dict[str, list[tuple]]:

@@ -47,9 +47,9 @@ def run(options: Options, step):
             f"{options.corpus}: no strings of TIDIGITS among {len(files)} .wav files "
             "(expected .../{train,test}/{man,woman}/<speaker>/<digits><production>.wav)"
         )
-    found = {"training strings": len(parts["train"]), "test strings": len(parts["test"])}
+    counts = {"training strings": len(parts["train"]), "test strings": len(parts["test"])}
     if not (options.partial or synthetic):
-        faults += count_faults(found, COMPLETE)
+        faults += count_faults(counts, COMPLETE)
     refuse(faults, f"{options.corpus}: not the adults of TIDIGITS (--partial true accepts fewer strings)")
     dev = held_out(parts["train"], options.dev_every)
     sets = {

@@ -69,10 +69,10 @@ def run(options: Options, step):
         raise MargoError(f"{options.corpus}: no TRAIN and TEST folders (--partial true splits a sample by rule)")
     if not (options.partial or synthetic):
         of_part = {part: {s.speaker for s in sentences if s.part == part} for part in ("train", "test")}
-        found = {"training speakers": len(of_part["train"]), "test speakers": len(of_part["test"]),
+        counts = {"training speakers": len(of_part["train"]), "test speakers": len(of_part["test"]),
                  "train sentences": len(sets["train"]), "dev sentences": len(sets["dev"]),
                  "core test sentences": len(sets["test"])}  # fmt: skip
-        faults += count_faults(found, COMPLETE)
+        faults += count_faults(counts, COMPLETE)
     labels = {}
     for chosen in sets.values():
         for sentence in chosen:

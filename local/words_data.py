@@ -40,9 +40,9 @@ def run(options: Options, step):
     sets, faults = {}, []
     for which, folder in folders.items():
         if folder:
-            found = datadir.validate(folder, allow_pipes=options.allow_pipes, check_audio=False, check_feats=False)
-            faults += [f"{folder}: {fault}" for fault in found]
-            if not found:
+            wrong = datadir.validate(folder, allow_pipes=options.allow_pipes, check_audio=False, check_feats=False)
+            faults += [f"{folder}: {fault}" for fault in wrong]
+            if not wrong:
                 sets[which] = list(datadir.read(folder, allow_pipes=options.allow_pipes))
     refuse(faults, "data folders")
     if options.leave_out:

@@ -30,9 +30,9 @@ def run(options: Options, step):
     data = datadir.read(step.input(options.data, made_by="data"), allow_pipes=options.allow_pipes)
     frames, dropped = 0, []
 
-    def kept(made):
+    def kept(features):
         nonlocal frames
-        for each in step.progress(made, len(data), "make_mfcc"):
+        for each in step.progress(features, len(data), "make_mfcc"):
             if each.features is None:
                 dropped.append(each)
                 tell = step.say if len(dropped) <= TOLD else step.log
@@ -43,8 +43,8 @@ def run(options: Options, step):
         check_losses(dropped, data)
 
     with step.place() as where:
-        record, made = features_of(data, plain_options(options), options.allow_pipes, where, options.channel)
-        offsets = write_ark(step.output("feats.ark"), step.output("feats.scp"), kept(made))
+        record, features = features_of(data, plain_options(options), options.allow_pipes, where, options.channel)
+        offsets = write_ark(step.output("feats.ark"), step.output("feats.scp"), kept(features))
     rows = [
         replace(row, audio=None, recording=None, start=None, end=None, feats=f"feats.ark:{offsets[row.name]}")
         for row in data

@@ -138,9 +138,9 @@ def curve_place(folder: str, systems: Systems) -> tuple[tuple, str]:
 
 def curve_keys(runs: dict[str, list[dict]]) -> list[str]:
     """What is worth a plot: the objective, errors, margins."""
-    found = {key for lines in runs.values() for line in lines for key, value in line.items() if is_number(value)}
-    others = sorted(key for key in found if any(word in key for word in ("error", "margin", "loss", "rho")))
-    return (["objective"] if "objective" in found else []) + others
+    numbers = {key for lines in runs.values() for line in lines for key, value in line.items() if is_number(value)}
+    others = sorted(key for key in numbers if any(word in key for word in ("error", "margin", "loss", "rho")))
+    return (["objective"] if "objective" in numbers else []) + others
 
 
 def curve(system: str, key: str, runs: dict[str, list[dict]]) -> dict | None:

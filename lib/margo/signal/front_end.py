@@ -109,11 +109,11 @@ def options_of(record: dict, source: str = "feature record") -> MfccOptions:
         raise MargoError(f"{source}: {error}") from None
 
 
-def same_features(expected: dict, found: dict, where: str = "features") -> None:
+def same_features(expected: dict, given: dict, where: str = "features") -> None:
     """Raise MargoError naming every key in which two records of :func:`describe` differ, with both values."""
     faults = [
-        f"{key} is {found.get(key, 'absent')!r}, expected {expected.get(key, 'absent')!r}"
-        for key in sorted(expected.keys() | found.keys())
-        if expected.get(key, "absent") != found.get(key, "absent")
+        f"{key} is {given.get(key, 'absent')!r}, expected {expected.get(key, 'absent')!r}"
+        for key in sorted(expected.keys() | given.keys())
+        if expected.get(key, "absent") != given.get(key, "absent")
     ]
     refuse(faults, f"{where} were made otherwise than the model expects")
