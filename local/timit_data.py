@@ -70,8 +70,8 @@ def run(options: Options, step):
     if not (options.partial or synthetic):
         of_part = {part: {s.speaker for s in sentences if s.part == part} for part in ("train", "test")}
         counts = {"training speakers": len(of_part["train"]), "test speakers": len(of_part["test"]),
-                 "train sentences": len(sets["train"]), "dev sentences": len(sets["dev"]),
-                 "core test sentences": len(sets["test"])}  # fmt: skip
+                  "train sentences": len(sets["train"]), "dev sentences": len(sets["dev"]),
+                  "core test sentences": len(sets["test"])}  # fmt: skip
         faults += count_faults(counts, COMPLETE)
     labels = {}
     for chosen in sets.values():

@@ -315,11 +315,13 @@ def test_the_start_is_what_the_records_say_and_else_what_the_table_says(run, exp
 
 
 def test_a_start_with_other_mixtures_is_none(run, exp):
-    path = exp / "ml_2" / record.NAME
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"options": {"init": str(exp / "ml_1")}}))
+    for system in ("ml", "mce"):
+        path = exp / f"{system}_2" / record.NAME
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"options": {"init": str(exp / "ml_1")}}))
     run(*arguments(exp))
     rows = json.loads((exp / "results.json").read_text())["rows"]
-    assert not any("versus_start" in row for row in rows if row["system"] == "ml")
+    compared = {(row["system"], row["mixtures"]) for row in rows if "versus_start" in row}
+    assert compared == {("mce", 1), ("lme-sdp", 1), ("lme-sdp", 2)}
 
 
 def test_the_three_renderings_show_the_same_cells(run, exp, monkeypatch):

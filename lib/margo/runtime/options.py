@@ -69,11 +69,9 @@ def nearest(word: str, names) -> str:
 
 def strange_words(words: list[str], declared: dict) -> list[str]:
     """Faults of what no option or argument took."""
-    options = [word for word in words if word.startswith("-")]
+    options = [word.partition("=")[0] for word in words if word.startswith("-")]
     names = [shown(each) for each in declared.values()]
-    return [f"no option {word.partition('=')[0]}{nearest(word.partition('=')[0], names)}" for word in options] or [
-        f"unexpected {word}" for word in words
-    ]
+    return [f"no option {word}{nearest(word, names)}" for word in options] or [f"unexpected {word}" for word in words]
 
 
 def checked(declared, hint, value, convert, name: str) -> tuple[object, list[str]]:
@@ -99,7 +97,7 @@ def idle(declared: dict, values: dict, sources: list[dict]) -> list[str]:
     place = {key: n for n, source in enumerate(sources) for key in source}
     faults = []
     for key, each in declared.items():
-        if not place[key] or values[key] in ("", None, ()):
+        if not place[key] or not values[key]:  # not set, or set to nothing
             continue
         for other, wanted in each.metadata.get("needs", {}).items():
             if not satisfied(values[other], wanted) and place[key] >= place[other]:
@@ -120,12 +118,11 @@ def needed(other: str, wanted) -> str:
 # -- command line ------------------------------------------------------------------------------------------------------
 def make_parser(name: str, description: str, options_class, declared: dict, hints: dict) -> Parser:
     text, _, example = (description or "").partition("\nExample:")
-    needed = [f"{shown(each)} {placeholder(each, hints[key])}".strip() for key, each in declared.items()
-              if each.default is MISSING and not each.metadata.get("positional")]  # fmt: skip
-    needed += [f"{key.upper()}{' ...' if kind_of(hints[key])[1] else ''}" for key, each in declared.items()
-               if each.metadata.get("positional")]  # fmt: skip
+    required = [each for each in declared.values() if each.default is MISSING]
+    required.sort(key=lambda each: each.metadata.get("positional", False))
+    usage = " ".join([name, *(usage_of(each, hints[each.name]) for each in required), "[options]"])
     parser = Parser(
-        prog=name, usage=" ".join([name, *needed, "[options]"]), description=text, allow_abbrev=False, add_help=False,
+        prog=name, usage=usage, description=text, allow_abbrev=False, add_help=False,
         epilog=example and f"example:\n  {example.strip()}", formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     groups: dict[str, list] = {FILES: []}
@@ -156,6 +153,12 @@ def placeholder(declared, hint) -> str:
     one = "|".join(filter(None, map(str, choices))) if choices else kind.__name__.upper()
     one = "true|false" if kind is bool else one
     return f"{one} ..." if many else one
+
+
+def usage_of(declared, hint) -> str:
+    if declared.metadata.get("positional"):
+        return declared.name.upper() + " ..." * kind_of(hint)[1]
+    return f"{shown(declared)} {placeholder(declared, hint)}"
 
 
 def add_argument(section, declared, hint) -> None:
