@@ -77,6 +77,8 @@ class Systems:
 
     stages: dict[int, Stage]
     rows: dict[str, System]
+    added: tuple[str, ...] = ()
+    """Names of the rows that are not the shipped table's"""
 
     def rank(self, name: str) -> int:
         """Place of a system among others; those that no row tells of come last."""
@@ -114,12 +116,12 @@ def read_systems(extra=None) -> Systems:
     """The shipped table; rows and stages of ``extra`` (or of what the recipe named) are added or take others' place."""
     extra = extra or os.environ.get(VARIABLE)
     stages, rows = {}, {}
-    for path in (SHIPPED, *([Path(extra)] if extra else [])):
+    for path in [SHIPPED, Path(extra)] if extra else [SHIPPED]:
         more_stages, more_rows = read_table(path)
         stages |= more_stages
         rows |= more_rows
         refuse(order_faults(more_rows, rows, stages), str(path))
-    return Systems(dict(sorted(stages.items())), rows)
+    return Systems(dict(sorted(stages.items())), rows, tuple(more_rows) if extra else ())
 
 
 def read_table(path: Path) -> tuple[dict[int, Stage], dict[str, System]]:
