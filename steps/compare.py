@@ -30,7 +30,7 @@ class Options(Seeded):
 def run(options: Options, step):
     from margo.formats.atomic import write_json
     from margo.formats.transcripts import read_utt2spk
-    from margo.tasks.comparing import compare_folders, table
+    from margo.report.comparing import compare_folders, table
 
     speakers = read_utt2spk(options.data / "utt2spk") if options.by == "speaker" else None
     result = compare_folders(options.a, options.b, speakers, options.level, options.seed)

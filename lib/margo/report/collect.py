@@ -12,8 +12,8 @@ from margo.formats.scores import read_score
 from margo.formats.systems import Systems, read_systems, system_of
 from margo.formats.transcripts import read_transcripts, read_utt2spk
 from margo.report.columns import measure
+from margo.report.comparing import compare_folders
 from margo.runtime import record
-from margo.tasks.comparing import compare_folders
 
 SETS = ("test", "dev", "train")
 DURATIONS = "durations.json"  # of an alignment: how long its words are
