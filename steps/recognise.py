@@ -15,8 +15,8 @@ from margo.runtime.step import Knobs, knob, main
 class Options(Knobs):
     model: Path = knob(help="folder of the model")
     files: tuple[Path, ...] = knob(positional=True, help="audio files")
-    ctm: bool = knob(False, "print word times and confidences, CTM form")
-    json: bool = knob(False, "print a JSON object a file")
+    ctm: bool = knob(False, "print word times and confidences, CTM form", group="output")
+    json: bool = knob(False, "print a JSON object a file", group="output")
     scale: float = knob(0.1, "acoustic scale of the confidences", above=0)
     channel: int | None = knob(None, "of files with several channels take this one, counted from 0", least=0)
 

@@ -33,7 +33,7 @@ def parse(name: str, description: str, options_class, argv: list[str], programs:
     parser = make_parser(name, description, options_class, declared, hints)
     given, strange = parser.parse_known_args(spelled_out(argv, declared, hints))
     texts = vars(given)
-    faults, sources = strange_words(strange, declared), [{key: each.default for key, each in declared.items()}]
+    sources, faults = [{key: each.default for key, each in declared.items()}], []
     for path in texts.pop("conf"):
         table, wrong = read_conf(path, name, options_class, programs or {})
         sources.append(table)
@@ -43,15 +43,18 @@ def parse(name: str, description: str, options_class, argv: list[str], programs:
     faults += [fault for _, wrong in line.values() for fault in wrong]
     values = {key: value for source in sources for key, value in source.items()}
     missing = [shown(declared[key]) for key, value in values.items() if value is MISSING]
-    if missing:
-        faults.append(f"missing {', '.join(missing)}")
-    faults = faults or idle(declared, values, sources)
+    faults += [f"missing {', '.join(missing)}"] * bool(missing)
+    options = None
+    if not faults:
+        faults = idle(declared, values, sources)
+        try:
+            options = options_class(**values)
+        except ValueError as error:
+            faults.append(str(error))
+    faults = strange_words(strange, declared) + faults
     if faults:
         parser.error("; ".join(faults))
-    try:
-        return options_class(**values)
-    except ValueError as error:
-        parser.error(str(error))
+    return options
 
 
 def knobs_of(options_class) -> dict:
