@@ -332,11 +332,11 @@ def test_durations_of_the_largest_alignment_are_shown(run, exp):
     for mixtures in (2, 10):
         folder = exp / "ali" / f"ml_{mixtures}"
         folder.mkdir(parents=True)
-        words = [{"word": "oh", "tokens": 10 * mixtures, "median_ms": 211.7, "at_minimum": 3}]
+        words = [{"word": "oh", "tokens": 10 * mixtures, "median_ms": 211.7, "at_minimum": 0.0312}]
         (folder / "durations.json").write_text(json.dumps({"words": words}))
     run(*arguments(exp))
     text, page = (exp / "RESULTS.md").read_text(), (exp / "report.html").read_text()
-    assert "## Durations of words (ali/ml_10)" in text and re.search(r"\| oh +\| 100 +\| 212 +\| 3 ", text)
+    assert "## Durations of words (ali/ml_10)" in text and re.search(r"\| oh +\| 100 +\| 212 +\| 3.1 % ", text)
     assert "Durations of words (ali/ml_10)" in page and "ali/ml_2" not in page
     (folder / "durations.json").write_text('{"words": [{"word": "oh"}]}')
     assert "not durations of words" in run(*arguments(exp), fails=True)

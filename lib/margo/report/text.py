@@ -66,10 +66,10 @@ def sizes(report: Report) -> list[list[str]]:
 
 
 def durations(report: Report) -> list[list[str]]:
-    """Head and rows of the table of words: how many there are, how long, how many as short as their models allow."""
+    """Head and rows of the table of words: how many there are, how long, what part is as short as its model allows."""
     _, words = report.durations
     head = ["word", "tokens", "median ms", "at the minimum"]
-    return [head, *([each["word"], str(each["tokens"]), f"{each['median_ms']:.0f}", str(each["at_minimum"])]
+    return [head, *([each["word"], str(each["tokens"]), f"{each['median_ms']:.0f}", f"{100 * each['at_minimum']:.1f} %"]
                     for each in words)]  # fmt: skip
 
 
