@@ -35,8 +35,8 @@ def digits() -> tuple[list, list, str]:
         return (*random_digits(), "random data in FSDD's shapes")
     import soundfile
 
+    from margo.signal.front_end import MfccOptions
     from margo.signal.mfcc import compute_features
-    from margo.signal.options import MfccOptions
 
     train, test = [], []
     for path in sorted(folder.glob("*.wav")):

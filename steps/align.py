@@ -3,6 +3,8 @@
 States are indices into the model's pool. A boundary's time is midway between the centres of two frames' windows. A
 word's confidence is its posterior with all that the grammar allows as competition, averaged over its frames.
 durations.json says how long each word's tokens are. --textgrid writes a Praat file for each utterance too.
+
+Example: steps/align.py --model exp/tidigits/ml_1 --data exp/tidigits/mfcc/train --out exp/tidigits/ali/ml_1
 """
 
 from dataclasses import dataclass

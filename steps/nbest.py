@@ -1,4 +1,7 @@
-"""The N best distinct strings of each utterance, with exact scores, as nbest.jsonl."""
+"""The N best distinct strings of each utterance, with exact scores, as nbest.jsonl.
+
+Example: steps/nbest.py --model exp/tidigits/ml_1 --data exp/tidigits/mfcc/train --n 5 --out exp/tidigits/nbest/ml_1
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

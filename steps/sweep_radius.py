@@ -2,6 +2,9 @@
 
 Trains from --init with each of --radii held fixed for --epochs epochs, and writes the curves as plots.json; no model is
 kept. Everything is measured on --dev.
+
+Example: steps/sweep_radius.py --init exp/isolet/ml_1 --data exp/isolet/mfcc/train --dev exp/isolet/mfcc/dev \
+--out exp/isolet/sweep
 """
 
 from dataclasses import dataclass

@@ -4,6 +4,9 @@ Each epoch searches the training data for competitors, maximises the margin with
 searches again to see what the step really gave. By default all tokens count and the margin is soft (--nu); --hard is
 the paper's: the smallest margin of --tokens tokens that are recognised. --method gd is the baseline by gradient ascent.
 The model kept is the one with the fewest errors on --dev, or on the training data without it.
+
+Example: steps/train_lme.py --init exp/tidigits/mce_1 --data exp/tidigits/mfcc/train --dev exp/tidigits/mfcc/dev \
+--out exp/tidigits/lme-sdp_1
 """
 
 from dataclasses import dataclass

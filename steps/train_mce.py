@@ -3,6 +3,9 @@
 Each utterance is set against the strings (or, for isolated words, the other words) most easily taken for it; a smooth
 count of those that win is descended by Rprop. The model that makes the fewest errors on --dev is kept; without it, the
 one with the least loss on --data.
+
+Example: steps/train_mce.py --init exp/tidigits/ml_1 --data exp/tidigits/mfcc/train --dev exp/tidigits/mfcc/dev \
+--out exp/tidigits/mce_1
 """
 
 from dataclasses import dataclass

@@ -6,6 +6,8 @@ then segmental k-means. With --init training goes on from that model.
 Components double until there are --mixtures a state, with Baum-Welch to convergence at each number. The grammar goes
 into the model: one word where every transcript is one word, else a loop of words; or a bigram of the transcripts, its
 scale and insertion penalty tuned on --dev where that is asked for.
+
+Example: steps/train_ml.py --data exp/tidigits/mfcc/train --states 12 --silence-states 3 --out exp/tidigits/ml_1
 """
 
 from dataclasses import dataclass

@@ -3,6 +3,9 @@
 The denominator is summed over the whole recognition graph, so the criterion is exact; the update is extended
 Baum-Welch. --boost above 0 gives boosted MMI. The model that makes the fewest errors on --dev is kept; without it, the
 one with the best objective on --data.
+
+Example: steps/train_mmi.py --init exp/tidigits/ml_1 --data exp/tidigits/mfcc/train --dev exp/tidigits/mfcc/dev \
+--out exp/tidigits/mmi_1
 """
 
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ from margo.estimate.lme.model import move
 from margo.formats.models import write_model
 from margo.model.grammar import grammar
 from margo.model.hmm import flat_start, whole_words
-from margo.signal.options import MfccOptions, describe
+from margo.signal.front_end import MfccOptions, describe
 from margo.tasks.recognising import Recogniser
 
 

@@ -19,7 +19,7 @@ from margo.score.align import align as align_words
 from margo.search.confidence import confidences
 from margo.search.nbest import nbest
 from margo.search.viterbi import align, viterbi
-from margo.signal.options import same_features
+from margo.signal.front_end import same_features
 from margo.signal.times import boundary_times
 from margo.tasks.speech import Speech, load, total
 

@@ -9,8 +9,8 @@ from margo.model.grammar import recognition_graph
 from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.confidence import confidences
 from margo.search.viterbi import viterbi
+from margo.signal.front_end import options_of
 from margo.signal.mfcc import compute_features
-from margo.signal.options import options_of
 from margo.signal.times import boundary_times
 
 

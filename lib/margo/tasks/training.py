@@ -17,7 +17,7 @@ from margo.model.hmm import HmmSet, flat_start, whole_words
 from margo.runtime import epochs, record
 from margo.runtime.step import Parallel, Seeded, Trainer
 from margo.runtime.trainer import fit
-from margo.signal.options import same_features
+from margo.signal.front_end import same_features
 from margo.tasks import passes, speech
 from margo.tasks.labels import start_from_labels
 from margo.tasks.tuning import tuned
