@@ -198,7 +198,7 @@ def main(description: str, options_class, run) -> None:
     the command line wins over it. Its other tables are for other steps, and are checked against them.
     """
     name, argv = Path(sys.argv[0]).stem, sys.argv[1:]
-    options = parse(name, description, options_class, argv, programs(Path(inspect.getfile(run))))
+    options = parse(name, description, options_class, argv, programs(Path(inspect.getfile(options_class))))
     step = Step(name, options, argv)
     if getattr(sys.stdout, "errors", "") == "strict":  # what the terminal has no letters for is shown as numbers
         sys.stdout.reconfigure(errors="backslashreplace")
