@@ -7,7 +7,7 @@ all (semi-supervised, [R18] (16)). Writes labels.json and plots.json ([R18] Tabl
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import HybridOptions
+from margo.classify.hybrid import HybridOptions
 from margo.runtime.step import Seeded, main, option
 
 

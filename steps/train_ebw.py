@@ -6,7 +6,7 @@ Starts from a classifier of train_gmm with diagonal covariances; can be interrup
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import EbwOptions
+from margo.classify.ebw_training import EbwOptions
 from margo.runtime.step import Seeded, main, option
 
 

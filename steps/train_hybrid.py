@@ -7,7 +7,7 @@ for as many --epochs as there are. Samples without a label are used through (16)
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import HybridOptions
+from margo.classify.hybrid import HybridOptions
 from margo.runtime.step import Seeded, main, option
 
 

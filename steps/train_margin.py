@@ -7,7 +7,7 @@ Starts from a classifier of train_gmm, which says which Gaussian of its class is
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import MarginOptions
+from margo.classify.maxmargin import MarginOptions
 from margo.runtime.step import Seeded, main, option
 
 

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LIB = ROOT / "lib" / "margo"
-PURE = ("signal", "model", "search", "estimate", "classify", "kernel", "score")
+PURE = ("signal", "gaussian", "model", "search", "estimate", "classify", "kernel", "score")
 MAY_IMPORT = {
     **{name: {"errors", "knobs", *PURE} for name in PURE},
     "formats": {"errors", "knobs", "formats", *PURE},

@@ -10,8 +10,8 @@ from margo.estimate import mce, mmi, rprop
 from margo.estimate.options import MceOptions, MmiOptions
 from margo.estimate.paths import find_paths, path_constants, searcher, slots
 from margo.estimate.signed import gradients
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, string_score
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.nbest import nbest
 
 OPTIONS = MceOptions(competitors=3, eta=4.0, slope=1.5, offset=0.1)

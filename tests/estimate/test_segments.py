@@ -9,8 +9,8 @@ from margo.errors import MargoError
 from margo.estimate.ml import split, update
 from margo.estimate.options import MlOptions
 from margo.estimate.segments import accumulate_segments, frame_segments
+from margo.gaussian.pool import single_gaussians
 from margo.model.hmm import flat_start, whole_words
-from margo.model.pool import single_gaussians
 from oracles import log_gaussians, unit_paths
 
 SEGMENTS = [("b", 0, 5), ("a", 5, 9), ("b", 9, 11), ("a", 12, 15)]  # the third is too short for three states

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from margo.estimate.ebw import ebw_probabilities, ebw_update, smoothing_constants
 from margo.estimate.ml import check_result
 from margo.estimate.signed import row_groups
+from margo.gaussian.ebw import ebw_probabilities, ebw_update, smoothing_constants
+from margo.gaussian.pool import GaussianPool
 from margo.model.hmm import HmmSet
-from margo.model.pool import GaussianPool
 
 
 def ebw_step(hmms: HmmSet, net, against, parameters, growth: float) -> tuple[HmmSet, dict]:
@@ -19,10 +19,9 @@ def ebw_step(hmms: HmmSet, net, against, parameters, growth: float) -> tuple[Hmm
     """
     pool = hmms.pool
     occupancy, first, second, transitions = net
-    zeros = np.zeros_like(first)
-    ups, downs = (occupancy, first, second), (np.zeros_like(occupancy), zeros, zeros)
-    constants = smoothing_constants(zeros, pool.variances, ups, downs, against[0], growth)
-    shift, variances = ebw_update(zeros, pool.variances, ups, downs, constants)
+    gaussians = occupancy, first, second
+    constants = smoothing_constants(pool.variances, gaussians, against[0], growth)
+    shift, variances = ebw_update(np.zeros_like(first), pool.variances, gaussians, constants)
     check_result(hmms, shift, variances, occupancy)
     means, log_weights, floored = pool.means, pool.log_weights, 0
     if "variances" in parameters:

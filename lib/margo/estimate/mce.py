@@ -18,8 +18,8 @@ from margo.estimate import rprop
 from margo.estimate.options import MceOptions
 from margo.estimate.paths import Paths, Slots, score_paths, weigh_paths
 from margo.estimate.signed import Signed, gradients, row_groups
+from margo.gaussian.pool import GaussianPool
 from margo.model.hmm import HmmSet
-from margo.model.pool import GaussianPool
 
 
 @dataclass(eq=False)

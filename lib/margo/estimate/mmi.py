@@ -25,11 +25,11 @@ from margo.estimate.options import MmiOptions
 from margo.estimate.paths import misfit
 from margo.estimate.signed import gradients
 from margo.estimate.stats import Stats, add_contested, add_gaussians, add_moments
+from margo.gaussian.likelihood import evaluate, flatten, scorer
+from margo.gaussian.room import Room
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import evaluate, flatten, scorer
-from margo.model.room import Room
 from margo.search.forward_backward import posteriors
 from margo.search.network import Network, network, string_network
 from margo.search.scaled import scaled_posteriors

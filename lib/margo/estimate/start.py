@@ -12,10 +12,10 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.estimate.ml import unusable
+from margo.gaussian.likelihood import log_likelihoods, scorer
+from margo.gaussian.pool import GaussianPool
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import log_likelihoods, scorer
-from margo.model.pool import GaussianPool
 from margo.search.viterbi import viterbi
 
 MAX_FRAMES = 5000  # of one state that are clustered; more add time, not knowledge
