@@ -16,10 +16,10 @@ import numpy as np
 from margo.estimate import ml, mmi
 from margo.estimate.mce import Mce, MceOptions
 from margo.estimate.paths import find_paths, searcher, slots
+from margo.gaussian.likelihood import log_likelihoods, scorer
+from margo.gaussian.pool import GaussianPool
 from margo.model.grammar import grammar, recognition_graph
 from margo.model.hmm import flat_start, whole_words
-from margo.model.likelihood import log_likelihoods, scorer
-from margo.model.pool import GaussianPool
 from margo.search.viterbi import viterbi
 from margo.tasks.speech import CHUNK
 

@@ -121,8 +121,8 @@ def entries() -> list[dict]:
 
 def speed(hmms, train: list, test: list, what: str) -> list[dict]:
     from margo.estimate.ml import accumulate, update
+    from margo.gaussian.likelihood import log_likelihoods_of_many, scorer
     from margo.model.graph import isolated_graph
-    from margo.model.likelihood import log_likelihoods_of_many, scorer
     from margo.search.viterbi import viterbi
 
     frames = [x for _, x, _ in test]
@@ -149,8 +149,8 @@ def speed(hmms, train: list, test: list, what: str) -> list[dict]:
 
 def nbest_cost(train: list, test: list, hmms, what: str) -> list[dict]:
     """5-best beside 1-best on a digit loop, likelihoods included, strings of five recordings."""
+    from margo.gaussian.likelihood import log_likelihoods, scorer
     from margo.model.graph import loop_graph
-    from margo.model.likelihood import log_likelihoods, scorer
     from margo.search.nbest import nbest
     from margo.search.viterbi import viterbi
 

@@ -22,7 +22,7 @@ def run(options: Options, step):
 
     from margo.formats.atomic import write_json
     from margo.formats.samples import Samples, write_samples
-    from margo.kernel.synthetic import sample
+    from margo.kernel.artificial import sample
 
     nobody = np.empty(0, str)
     for number in range(options.runs):

@@ -17,7 +17,7 @@ class Options(Seeded):
 def run(options: Options, step):
     import numpy as np
 
-    from margo.classify.synthetic import spirals
+    from margo.classify.spirals import spirals
     from margo.formats.atomic import write_json
     from margo.formats.tables import Table, write_table
 

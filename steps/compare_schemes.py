@@ -30,7 +30,7 @@ def run(options: Options, step):
 
     from margo.formats.samples import read_samples
     from margo.kernel.systems import Setting, classify
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     files = read_samples(step.input_file(options.data))
     train = files["train"]

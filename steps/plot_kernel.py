@@ -24,7 +24,7 @@ def run(options: Options, step):
     from margo.errors import MargoError
     from margo.formats.plots import PLOTS, write_plots
     from margo.formats.samples import read_samples
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     meta, systems = kernels.read_systems(step.input(options.model, made_by="train_kernel"))
     train = read_samples(step.input_file(options.data))["train"]

@@ -42,7 +42,7 @@ def run(options: Options, step):
     from margo.formats.samples import read_samples
     from margo.kernel.joint import centre_groups
     from margo.kernel.systems import choose, classify, families, grid, plurality, rank
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     files = read_samples(step.input_file(options.data))
     train = files["train"]

@@ -9,7 +9,7 @@ Example: steps/sweep_labels.py --data exp/digits/data/pca --out exp/digits/label
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import HybridOptions
+from margo.classify.hybrid import HybridOptions
 from margo.runtime.step import Seeded, main, option
 
 

@@ -22,9 +22,9 @@ class Options:
 
 
 def run(options: Options, step):
+    from margo.kernel.artificial import bayes
     from margo.kernel.references import choose, make
-    from margo.kernel.synthetic import bayes
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     files = kernels.read_runs(options.data, step)
     for system in options.systems:

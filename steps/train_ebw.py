@@ -9,7 +9,7 @@ Example: steps/train_ebw.py --criterion mm --init exp/spirals/0/gmm-ml_12 --data
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import EbwOptions
+from margo.classify.ebw_training import EbwOptions
 from margo.runtime.step import Seeded, main, option
 
 

@@ -9,7 +9,7 @@ Example: steps/train_hybrid.py --init exp/timit/hybrid-ll --data exp/timit/phone
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import HybridOptions
+from margo.classify.hybrid import HybridOptions
 from margo.runtime.step import Seeded, main, option
 
 

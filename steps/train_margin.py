@@ -9,7 +9,7 @@ Example: steps/train_margin.py --init exp/digits/gmm-ml_1 --data exp/digits/data
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import MarginOptions
+from margo.classify.maxmargin import MarginOptions
 from margo.runtime.step import Seeded, main, option
 
 

@@ -8,8 +8,8 @@ import pytest
 from margo.errors import MargoError
 from margo.estimate.labelled import accumulate_segments, frame_segments
 from margo.estimate.ml import MlOptions, split, update
+from margo.gaussian.pool import single_gaussians
 from margo.model.hmm import flat_start, whole_words
-from margo.model.pool import single_gaussians
 from oracles import log_gaussians, unit_paths
 
 SEGMENTS = [("b", 0, 5), ("a", 5, 9), ("b", 9, 11), ("a", 12, 15)]  # the third is too short for three states

@@ -10,8 +10,8 @@ from margo.estimate import mmi, rprop
 from margo.estimate.mce import Mce, MceOptions
 from margo.estimate.moves import gradients, moved
 from margo.estimate.paths import find_paths, path_constants, searcher, slots
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, string_score
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.nbest import nbest
 
 OPTIONS = MceOptions(competitors=3, eta=4.0, slope=1.5, offset=0.1)

@@ -11,8 +11,8 @@ from margo.errors import MargoError
 from margo.estimate.ml import DEFAULTS, Ml, MlOptions, accumulate, converged, split, update
 from margo.estimate.start import Moments, moments
 from margo.estimate.stats import Stats
+from margo.gaussian.pool import GaussianPool
 from margo.model.hmm import Unit, flat_start, left_to_right, whole_words
-from margo.model.pool import GaussianPool
 from oracles import enumerate_all, log_gaussians, random_hmms
 
 EXACT = MlOptions(double=True, dead_weight=0.0)
@@ -73,7 +73,7 @@ def test_likelihood_never_falls(seed, tying, silence):
     hmms, utterances = small_problem(seed, silence=silence)
     options = replace(EXACT, tie_variances=tying)
     if tying != "none":  # the start must lie in the tied set
-        hmms = hmms.with_pool(replace(hmms.pool, variances=np.ones_like(hmms.pool.variances)))
+        hmms = hmms.with_pool(replace(hmms.pool, covariances=np.ones_like(hmms.pool.variances)))
     values = objectives(hmms, utterances, options, 6)
     assert (np.diff(values) >= -1e-9 * np.abs(values[1:])).all(), values
 
@@ -84,7 +84,7 @@ def test_a_wrong_update_makes_it_fall():
     hmms, _ = baum_welch(hmms, utterances, 40, replace(EXACT, tolerance=1e-3))
 
     def spoil(hmms):
-        return hmms.with_pool(replace(hmms.pool, variances=1.3 * hmms.pool.variances))
+        return hmms.with_pool(replace(hmms.pool, covariances=1.3 * hmms.pool.variances))
 
     assert np.diff(objectives(hmms, utterances, EXACT, 2, spoil))[0] < -1e-3
 

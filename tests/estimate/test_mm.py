@@ -11,8 +11,8 @@ from contests import check_gradient, string_scores, task
 from margo.estimate.mm import Mm, MmOptions, smooth_hinge
 from margo.estimate.moves import PARAMETERS, gradients
 from margo.estimate.paths import find_paths, searcher, slots
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, string_score
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.nbest import nbest
 
 OPTIONS = MmOptions(competitors=3, eta=4.0, slope=0.8, parameters=PARAMETERS)

@@ -11,9 +11,9 @@ from contests import check_gradient, task
 from margo.estimate import mmi
 from margo.estimate.mmi import MmiOptions
 from margo.estimate.moves import PARAMETERS, gradients
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.forward_backward import posteriors
 from margo.search.viterbi import align, viterbi
 from oracles import enumerate_all, log_gaussians, loop_strings

@@ -338,7 +338,7 @@ from margo.estimate import ml
 from margo.estimate.criterion import Criterion, IterationOptions
 from margo.knobs import knob
 from margo.model.grammar import recognition_graph
-from margo.model.likelihood import log_likelihoods, scorer
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.runtime.step import main
 from margo.search.viterbi import viterbi
 from margo.tasks.training import TrainingOptions, train

@@ -10,9 +10,9 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.estimate.stats import Stats
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.viterbi import viterbi
 
 

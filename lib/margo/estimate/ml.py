@@ -14,11 +14,11 @@ from margo.errors import MargoError, refuse
 from margo.estimate.criterion import Criterion
 from margo.estimate.moves import check_result
 from margo.estimate.stats import Stats, add_gaussians
+from margo.gaussian.likelihood import evaluate, scorer
+from margo.gaussian.pool import GaussianPool
 from margo.knobs import Knobs, knob
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import evaluate, scorer
-from margo.model.pool import GaussianPool
 from margo.search.forward_backward import posteriors
 
 BATCH = 1024  # frames of utterances with the same transcript that are taken at a time

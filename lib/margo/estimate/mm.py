@@ -10,11 +10,10 @@ lambda is ``slope`` over the standard deviation of log d on the training data at
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from margo.estimate.contest import Contest, ContestOptions
 from margo.estimate.moves import ebw_step
 from margo.estimate.stats import Stats
+from margo.gaussian.ebw import smooth_hinge
 from margo.knobs import knob
 from margo.model.hmm import HmmSet
 
@@ -27,15 +26,6 @@ class MmOptions(ContestOptions):
     growth: float = knob(
         6.0, "E: the smoothing constant D is this times what counts for and against a Gaussian", above=0
     )
-
-
-def smooth_hinge(log_y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``(log h(y), d log h / d log y)`` of log y; the derivative times lambda is s^n of [PW10]:
-    y / (y + 1/2) up to y = 1, (2 - y) / (2 - y/2) up to 2, then 0 (y cancels in the middle branch)."""
-    y = np.exp(np.minimum(log_y, np.log(2.0)))
-    low = y <= 1
-    height = np.where(low, y + 0.5, 2 - 0.5 * (y - 2) ** 2)
-    return np.log(height), np.where(low, y / (y + 0.5), (2 - y) / (2 - 0.5 * y))
 
 
 class Mm(Contest):

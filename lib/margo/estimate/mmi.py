@@ -10,7 +10,7 @@ MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: w
 reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so that
 each word of the reference found in its place counts 1; silence earns nothing.
 
-The update is extended Baum-Welch (:mod:`margo.estimate.ebw`) with D = growth * (occupancy in the denominator), and
+The update is extended Baum-Welch (:mod:`margo.gaussian.ebw`) with D = growth * (occupancy in the denominator), and
 I-smoothing: tau frames of each Gaussian's numerator mean and variance added to its numerator.
 """
 
@@ -24,12 +24,12 @@ from margo.estimate.ml import unusable
 from margo.estimate.moves import PARAMETERS, ebw_step
 from margo.estimate.paths import misfit
 from margo.estimate.stats import Stats, add_contested, add_gaussians, add_moments
+from margo.gaussian.likelihood import evaluate, flatten, scorer
+from margo.gaussian.room import Room
 from margo.knobs import knob
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import evaluate, flatten, scorer
-from margo.model.room import Room
 from margo.search.forward_backward import posteriors
 from margo.search.network import Network, network, string_network
 from margo.search.scaled import scaled_posteriors

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from margo.errors import refuse
-from margo.estimate.ebw import ebw_probabilities, ebw_update, smoothing_constants
 from margo.estimate.stats import Stats
+from margo.gaussian.ebw import ebw_probabilities, ebw_update, smoothing_constants
+from margo.gaussian.pool import GaussianPool
 from margo.model.hmm import HmmSet
-from margo.model.pool import GaussianPool
 
 PARAMETERS = ("means", "variances", "weights", "transitions")
 
@@ -53,15 +53,13 @@ def moved(hmms: HmmSet, changes: dict[str, np.ndarray]) -> HmmSet:
 
 
 def ebw_step(hmms: HmmSet, stats: Stats, parameters, growth: float) -> tuple[HmmSet, dict]:
-    """``(hmms, report)`` after a step of extended Baum-Welch (:mod:`margo.estimate.ebw`) on the kinds in
+    """``(hmms, report)`` after a step of extended Baum-Welch (:mod:`margo.gaussian.ebw`) on the kinds in
     ``parameters``, with D = growth times what counts against; report: floored (variances), moved (largest change of a
     mean, in deviations)."""
     pool = hmms.pool
-    occupancy, first, second = stats.about(pool.means)
-    zeros = np.zeros_like(first)
-    ups, downs = (occupancy, first, second), (np.zeros_like(occupancy), zeros, zeros)
-    constants = smoothing_constants(zeros, pool.variances, ups, downs, stats.against, growth)
-    shift, variances = ebw_update(zeros, pool.variances, ups, downs, constants)
+    net = stats.about(pool.means)
+    occupancy, constants = net[0], smoothing_constants(pool.variances, net, stats.against, growth)
+    shift, variances = ebw_update(np.zeros_like(pool.means), pool.variances, net, constants)
     check_result(hmms, shift, variances, occupancy)
     means, log_weights, floored = pool.means, pool.log_weights, 0
     if "variances" in parameters:

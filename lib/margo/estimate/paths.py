@@ -12,10 +12,10 @@ from numba import njit
 
 from margo.estimate.ml import unusable
 from margo.estimate.stats import Stats
+from margo.gaussian.likelihood import Scorer, log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, string_score
 from margo.model.graph import Graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import Scorer, log_likelihoods, scorer
 from margo.search.nbest import nbest
 from margo.search.strings import StringTable, align_strings, string_table
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numba import njit
 
+from margo.gaussian.likelihood import Evaluation, Scorer, centre_of
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import Evaluation, Scorer, centre_of
 
 FRAMES = 2048  # summed in the products' own precision; longer sums continue in float64
 

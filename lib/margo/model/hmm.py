@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from margo.errors import MargoError, refuse
-from margo.model.pool import GaussianPool, single_gaussians
+from margo.gaussian.pool import GaussianPool, single_gaussians
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.models import read_model
+from margo.gaussian.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
 from margo.model.grammar import recognition_graph, string_score
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
 from margo.score.align import align as align_words
 from margo.search.confidence import confidences
 from margo.search.nbest import nbest

@@ -5,8 +5,8 @@ from pathlib import Path
 from margo.errors import MargoError
 from margo.formats.audio import read_audio
 from margo.formats.models import read_model
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.confidence import confidences
 from margo.search.viterbi import viterbi
 from margo.signal.front_end import options_of

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from margo.errors import MargoError
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, with_grammar
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.score.align import align as align_words
 from margo.search.viterbi import viterbi
 from margo.tasks import speech

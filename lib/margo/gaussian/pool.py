@@ -1,4 +1,4 @@
-"""All diagonal Gaussians of a system in one flat pool; a state is a run of them."""
+"""All Gaussians of a system in one flat pool; a state (of an HMM, or a class) is a run of them, its mixture."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from margo.errors import refuse
+from margo.gaussian.covariances import Covariances, Diagonal, Full
 
 NEVER = -1e30  # log weight of a dead component in products: finite, so that none becomes NaN
 MAX_FAULTS = 20  # a broken model is broken everywhere: the first faults tell the story
@@ -13,23 +14,31 @@ MAX_FAULTS = 20  # a broken model is broken everywhere: the first faults tell th
 
 @dataclass(frozen=True, eq=False)
 class GaussianPool:
-    """``K`` weighted diagonal Gaussians, those of state ``s`` being ``offsets[s]:offsets[s + 1]``.
+    """``K`` weighted Gaussians, those of state ``s`` being ``offsets[s]:offsets[s + 1]``.
 
-    means [K, D], variances [K, D], log_weights [K] in float64, offsets int64 [S + 1]. A component of weight zero
-    (``log_weights = -inf``) is allowed as long as its state has a living one: that is how a dead component waits for
-    the next split.
+    means [K, D], covariances (of any type; an array [K, D] is taken as variances, [K, D, D] as full covariances),
+    log_weights [K] in float64, offsets int64 [S + 1]. A component of weight zero (``log_weights = -inf``) is allowed as
+    long as its state has a living one: that is how a dead component waits for the next split.
     """
 
     means: np.ndarray
-    variances: np.ndarray
+    covariances: Covariances
     log_weights: np.ndarray
     offsets: np.ndarray
 
     def __post_init__(self):
-        for name in ("means", "variances", "log_weights"):
+        for name in ("means", "log_weights"):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+        if not isinstance(self.covariances, Covariances):
+            kind = Full if np.ndim(self.covariances) == 3 else Diagonal
+            object.__setattr__(self, "covariances", kind(self.covariances))
         object.__setattr__(self, "offsets", np.ascontiguousarray(self.offsets, np.int64))
         refuse(self.validate(), "Gaussian pool")
+
+    @property
+    def variances(self) -> np.ndarray:
+        """[K, D]; of covariances that are not diagonal, their diagonals."""
+        return self.covariances.variances
 
     @property
     def n_gaussians(self) -> int:
@@ -61,7 +70,7 @@ class GaussianPool:
 
     @cached_property
     def exponents(self) -> np.ndarray:
-        """Rows [K, 2D + 1] whose product with ``[y^2, y, 1]``, y = x - centre, is log w N(x)."""
+        """Of diagonal Gaussians, rows [K, 2D + 1] whose product with ``[y^2, y, 1]``, y = x - centre, is log w N(x)."""
         means = self.means - self.centre
         constants = np.maximum(self.log_weights, NEVER)
         constants -= 0.5 * (np.log(2 * np.pi * self.variances) + means**2 / self.variances).sum(axis=1)
@@ -72,14 +81,13 @@ class GaussianPool:
         faults = self._shape_faults()
         if faults:
             return faults
-        bad = {
-            "mean": (self.means, ~np.isfinite(self.means), "a finite number"),
-            "variance": (self.variances, ~(np.isfinite(self.variances) & (self.variances > 0)), "a positive number"),
-        }
-        for name, (values, wrong, expected) in bad.items():
-            for gaussian, dimension in np.argwhere(wrong)[:MAX_FAULTS]:
-                place = self.place(gaussian)
-                faults.append(f"{place}, dimension {dimension}: {name} {values[gaussian, dimension]}, not {expected}")
+        means = [(k, d, self.means[k, d]) for k, d in np.argwhere(~np.isfinite(self.means))]
+        for name, wrong, expected in (
+            ("mean", means, "a finite number"),
+            ("variance", self.covariances.wrong, "a positive number"),
+        ):
+            for gaussian, dimension, value in wrong[:MAX_FAULTS]:
+                faults.append(f"{self.place(gaussian)}, dimension {dimension}: {name} {value}, not {expected}")
         for gaussian in np.flatnonzero(np.isnan(self.log_weights) | (self.log_weights > 1e-6))[:MAX_FAULTS]:
             faults.append(f"{self.place(gaussian)}: log weight {self.log_weights[gaussian]}, not a number up to 0")
         if not faults:
@@ -92,6 +100,13 @@ class GaussianPool:
         """``state s, component m`` (both from 0) of a Gaussian."""
         state = int(np.searchsorted(self.offsets, gaussian, side="right")) - 1
         return f"state {state}, component {gaussian - self.offsets[state]}"
+
+    def take(self, states) -> "GaussianPool":
+        """The pool of some of the states, in the order given."""
+        states = np.asarray(states)
+        rows = np.concatenate([np.arange(self.offsets[s], self.offsets[s + 1]) for s in states])
+        offsets = np.concatenate([[0], np.cumsum(self.sizes[states])])
+        return GaussianPool(self.means[rows], self.covariances.take(rows), self.log_weights[rows], offsets)
 
     def _shape_faults(self) -> list[str]:
         if self.means.ndim != 2 or self.means.shape[1] == 0:

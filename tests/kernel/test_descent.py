@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from margo.formats.samples import read_samples
-from margo.kernel import gmm, joint, pairs, synthetic
+from margo.gaussian.mixtures import log_mixtures
+from margo.kernel import artificial, joint, pairs
+from margo.kernel.descent import DescentOptions, train
 from margo.kernel.hmm_pairs import train_word_pair
 from margo.kernel.hmm_scorespace import Frames, word_model
-from margo.kernel.maxmargin import train
 from margo.kernel.metric import measure
 from margo.kernel.multiclass import vote
-from margo.kernel.options import MarginOptions
-from margo.kernel.scorespace import score
+from margo.kernel.scorespace import fit_mixtures, from_vector, moving_scores, score, to_vector
 from margo.kernel.svm import solve_binary
 from margo.model.hmm import flat_start, whole_words
 
@@ -22,19 +22,19 @@ from margo.model.hmm import flat_start, whole_words
 @pytest.fixture(scope="module")
 def task():
     rng = np.random.default_rng(1)
-    x, y = synthetic.sample(rng, 300)
-    return x, y, np.where(y == 0, 1, -1), gmm.fit(x, y, 2, 1, rng)
+    x, y = artificial.sample(rng, 300)
+    return x, y, np.where(y == 0, 1, -1), fit_mixtures(x, y, 1, rng)
 
 
 def errors(system, x, y) -> float:
-    return 100 * float((vote(system.decide(x), gmm.log_likelihoods(system.prior, x)) != y).mean())
+    return 100 * float((vote(system.decide(x), log_mixtures(system.prior, x)) != y).mean())
 
 
 @pytest.mark.parametrize("metric", ["diagonal", "block"])
 @pytest.mark.parametrize("space", ["llr", "llr-mean", "llr-mean-var"])
 def test_w_never_rises_and_ends_lower(task, space, metric):
-    x, _, signs, bank = task
-    history = pairs.train_pair(x, signs, bank, space, metric, MarginOptions(step=1.0)).history
+    x, _, signs, pool = task
+    history = pairs.train_pair(x, signs, pool, space, metric, DescentOptions(step=1.0)).history
     objectives = np.array([line.objective for line in history])
     assert (np.diff(objectives) <= 0).all() and objectives[-1] < objectives[0]
     assert any(not line.accepted for line in history), "a step was never undone: back-off is not tested"
@@ -45,32 +45,28 @@ def test_w_never_rises_and_ends_lower(task, space, metric):
 
 def test_a_step_that_raises_w_is_undone(task):
     """From a trained kernel a long step along the gradient makes W worse, as the machine at its end shows."""
-    x, _, signs, bank = task
-    good = gmm.from_vector(pairs.train_pair(x, signs, bank, "llr", "diagonal", MarginOptions()).theta, bank)
-    made = pairs.train_pair(x, signs, good, "llr", "diagonal", MarginOptions(step=20.0, iterations=1))
+    x, _, signs, pool = task
+    good = from_vector(pairs.train_pair(x, signs, pool, "llr", "diagonal", DescentOptions()).theta, pool)
+    made = pairs.train_pair(x, signs, good, "llr", "diagonal", DescentOptions(step=20.0, iterations=1))
     assert not made.history[1].accepted and made.history[1].objective == made.history[0].objective
-    np.testing.assert_array_equal(made.theta, gmm.to_vector(good, good))
+    np.testing.assert_array_equal(made.theta, to_vector(good, good))
     found = []
 
     def taken(z, signs, cost, start):
         found.append(solve_binary(z, signs, cost))
         return found[-1]
 
-    def scores(theta):
-        moved = gmm.from_vector(theta, good)
-        phi, pullback = score(moved, x, "llr")
-        return phi, lambda d_phi: gmm.gradient_to_vector(moved, good, *pullback(d_phi))
-
-    train(scores, gmm.to_vector(good, good), signs, MarginOptions(step=20.0, iterations=1), solve=taken)
+    options = DescentOptions(step=20.0, iterations=1)
+    train(moving_scores(x, "llr", good), to_vector(good, good), signs, options, solve=taken)
     assert found[1].objective > found[0].objective
 
 
 def test_w_is_the_value_that_sklearn_finds(task):
     from sklearn.svm import SVC
 
-    x, _, signs, bank = task
-    made = pairs.train_pair(x, signs, bank, "llr-mean", "diagonal", MarginOptions())
-    phi, _ = score(gmm.from_vector(made.theta, bank), x, "llr-mean")
+    x, _, signs, pool = task
+    made = pairs.train_pair(x, signs, pool, "llr-mean", "diagonal", DescentOptions())
+    phi, _ = score(from_vector(made.theta, pool), x, "llr-mean")
     kernel = phi / phi.var(0) @ phi.T
     theirs = SVC(C=1.0, kernel="precomputed", tol=1e-6).fit(kernel, signs)
     coefficients = np.zeros(len(x))
@@ -83,12 +79,12 @@ def test_w_is_the_value_that_sklearn_finds(task):
 
 
 def test_zero_iterations_is_the_initial_machine_and_tolerance_regularises(task):
-    x, _, signs, bank = task
-    none = pairs.train_pair(x, signs, bank, "llr", "diagonal", MarginOptions(iterations=0))
+    x, _, signs, pool = task
+    none = pairs.train_pair(x, signs, pool, "llr", "diagonal", DescentOptions(iterations=0))
     np.testing.assert_array_equal(none.weights, none.initial_weights)
     assert len(none.history) == 1
     loose, tight = (
-        pairs.train_pair(x, signs, bank, "llr", "diagonal", MarginOptions(tolerance=t)).history for t in (0.05, 1e-5)
+        pairs.train_pair(x, signs, pool, "llr", "diagonal", DescentOptions(tolerance=t)).history for t in (0.05, 1e-5)
     )
     assert len(loose) < len(tight) and loose[-1].objective > tight[-1].objective
 
@@ -98,7 +94,7 @@ def test_scores_that_overflow_count_as_a_rise():
         phi = np.array([[1.0], [-1.0], [0.5], [-0.5]]) if theta[0] == 0 else np.full((4, 1), np.nan)
         return phi, lambda d_phi: np.ones(1)
 
-    made = train(scores, np.zeros(1), np.array([1, -1, 1, -1]), MarginOptions(iterations=3))
+    made = train(scores, np.zeros(1), np.array([1, -1, 1, -1]), DescentOptions(iterations=3))
     assert made.theta[0] == 0 and not any(line.accepted for line in made.history[1:])
 
 
@@ -107,19 +103,19 @@ def test_artificial_task_reaches_the_published_errors():
     final = {1: [], 2: []}
     for seed in range(2):
         rng = np.random.default_rng([0, seed])
-        x, y = synthetic.sample(rng, 1000)
-        x_test, y_test = synthetic.sample(rng, 20000)
+        x, y = artificial.sample(rng, 1000)
+        x_test, y_test = artificial.sample(rng, 20000)
         for mixtures in final:
-            bank = gmm.fit(x, y, 2, mixtures, np.random.default_rng(seed))
-            before, after = pairs.train_pairs(x, y, bank, "llr", "diagonal", MarginOptions(iterations=1000))
+            pool = fit_mixtures(x, y, mixtures, np.random.default_rng(seed))
+            before, after = pairs.train_pairs(x, y, pool, "llr", "diagonal", DescentOptions(iterations=1000))
             final[mixtures].append(errors(after, x_test, y_test))
             assert final[mixtures][-1] < errors(before, x_test, y_test)
     assert np.mean(final[1]) <= 12.5 and np.mean(final[2]) <= 10.2
 
 
 def test_bayes_error_of_the_artificial_task():
-    x, y = synthetic.sample(np.random.default_rng(3), 400_000)
-    assert 100 * (synthetic.bayes(x) != y).mean() == pytest.approx(9.35, abs=0.1)
+    x, y = artificial.sample(np.random.default_rng(3), 400_000)
+    assert 100 * (artificial.bayes(x) != y).mean() == pytest.approx(9.35, abs=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -136,13 +132,13 @@ def vowels(corpora, tmp_path_factory):
 def test_deterding_one_gaussian(vowels):
     """[L04] Table 5: ML 40.0 / 55.8, svm-llr 58.0 -> 47.4 on test."""
     train_set, test_set = vowels["train"], vowels["test"]
-    bank = gmm.fit(train_set.x, train_set.y, 11, 1, np.random.default_rng(0), tied=True)
+    pool = fit_mixtures(train_set.x, train_set.y, 1, np.random.default_rng(0), tied=True)
     for part, expected in ((train_set, 40.0), (test_set, 55.8)):
-        wrong = 100 * (gmm.log_likelihoods(bank, part.x).argmax(1) != part.y).mean()
+        wrong = 100 * (log_mixtures(pool, part.x).argmax(1) != part.y).mean()
         assert wrong == pytest.approx(expected, abs=0.1)
     lines = []
     before, after = pairs.train_pairs(
-        train_set.x, train_set.y, bank, "llr", "diagonal", MarginOptions(), lambda pair, line: lines.append(line)
+        train_set.x, train_set.y, pool, "llr", "diagonal", DescentOptions(), lambda pair, line: lines.append(line)
     )
     assert errors(before, test_set.x, test_set.y) == pytest.approx(57.8, abs=0.7)
     assert errors(after, test_set.x, test_set.y) <= 47.5
@@ -151,8 +147,8 @@ def test_deterding_one_gaussian(vowels):
 
 
 def test_system_survives_its_file_form(task):
-    x, y, _, bank = task
-    before, after = pairs.train_pairs(x, y, bank, "llr-mean", "diagonal", MarginOptions(iterations=3))
+    x, y, _, pool = task
+    before, after = pairs.train_pairs(x, y, pool, "llr-mean", "diagonal", DescentOptions(iterations=3))
     again = pairs.from_arrays("llr-mean", pairs.to_arrays(after))
     np.testing.assert_array_equal(again.decide(x), after.decide(x))
     assert not np.array_equal(before.decide(x), after.decide(x))
@@ -162,13 +158,13 @@ def test_joint_training_lowers_w_and_moves_the_mixtures():
     rng = np.random.default_rng(5)
     y = np.repeat(np.arange(3), 40)
     x = rng.normal(size=(120, 2)) + 1.5 * np.eye(3)[y][:, :2]
-    bank = gmm.fit(x, y, 3, 2, rng, tied=True)
-    options = MarginOptions(iterations=15, step=0.1)
-    made = joint.train_joint(x, y, bank, "ll", options)
+    pool = fit_mixtures(x, y, 2, rng, tied=True)
+    options = DescentOptions(iterations=15, step=0.1)
+    made = joint.train_joint(x, y, pool, "ll", options)
     objectives = [line.objective for line in made.history]
     assert (np.diff(objectives) <= 0).all() and objectives[-1] < 0.99 * objectives[0]
-    still = joint.train_joint(x, y, bank, "ll", replace(options, iterations=0))
-    np.testing.assert_array_equal(still.theta, gmm.to_vector(bank, bank))
+    still = joint.train_joint(x, y, pool, "ll", replace(options, iterations=0))
+    np.testing.assert_array_equal(still.theta, to_vector(pool, pool))
 
 
 def test_word_pair_kernel_lowers_w_and_errors():
@@ -185,7 +181,7 @@ def test_word_pair_kernel_lowers_w_and_errors():
     frames = Frames(x, bounds, np.empty((len(x), 0)))
     for features in (0, 5):
         before, after, how = train_word_pair(
-            models, frames, signs, "llr-mean", MarginOptions(iterations=25), features=features
+            models, frames, signs, "llr-mean", DescentOptions(iterations=25), features=features
         )
         objectives = [line.objective for line in how.history]
         assert (np.diff(objectives) <= 0).all() and objectives[-1] < 0.9 * objectives[0]
@@ -196,9 +192,9 @@ def test_word_pair_kernel_lowers_w_and_errors():
 
 
 def test_metric_none_is_the_plain_inner_product(task):
-    x, _, signs, bank = task
-    made = pairs.train_pair(x, signs, bank, "llr", "none", MarginOptions(iterations=0))
-    phi, _ = score(bank, x, "llr")
+    x, _, signs, pool = task
+    made = pairs.train_pair(x, signs, pool, "llr", "none", DescentOptions(iterations=0))
+    phi, _ = score(pool, x, "llr")
     plain = solve_binary(phi, signs, 1.0)
     assert made.history[0].objective == pytest.approx(plain.objective, rel=1e-8)
     assert partial(measure, kind="none")(phi).variances.tolist() == [1.0]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from margo.classify.phone_samples import frame_labels, segment_features
 from margo.classify.reduce import principal, standard
-from margo.classify.segments import frame_labels, segment_features
 from margo.errors import MargoError
 
 SEGMENTS = [(0.0, 0.1, "sil"), (0.1, 0.25, "aa"), (0.3, 0.31, "t")]

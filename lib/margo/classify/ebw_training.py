@@ -4,14 +4,19 @@ Diagonal covariances. Where the paper's print is wrong the equations here are th
 inside the sum over the other classes, and D must keep the denominators positive too, not the variances alone.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from margo.classify.gmm import Classifier, check_samples, log_components, sum_classes
-from margo.classify.options import EbwOptions
+from margo.classify.gmm import Classifier, check_samples
 from margo.errors import MargoError
-from margo.estimate.ebw import ebw_update, smallest_D
+from margo.gaussian.covariances import Diagonal
+from margo.gaussian.ebw import ebw_update, smallest_D, smooth_hinge
+from margo.gaussian.em import expected
+from margo.gaussian.mixtures import log_components, sum_components
+from margo.gaussian.moments import Moments
+from margo.gaussian.pool import GaussianPool
+from margo.knobs import Knobs, knob
 
 # Doublings of D before a step that cannot improve the criterion is taken to be convergence.
 DOUBLINGS = 20
@@ -20,40 +25,42 @@ CHUNK_ENTRIES = 4_000_000
 
 
 @dataclass(frozen=True)
+class EbwOptions(Knobs):
+    """Conditional likelihood or margin by the extended Baum-Welch algorithm [PW10]."""
+
+    criterion: str = knob("mm", "cl: conditional likelihood; mm: margin", ("cl", "mm"))
+    iterations: int = knob(200, "most iterations", least=1)
+    factor: float = knob(5.0, "F: times the smallest D that keeps the model sound", above=1)
+    exponent: float = knob(0.5, "lambda: scale of the log margin (mm)", above=0)
+    sharpness: float = knob(10.0, "eta: how closely the competitors' soft maximum follows the maximum (mm)", above=0)
+    backtrack: bool = knob(False, "double D until the criterion does not fall, instead of keeping the best iterate")
+    tolerance: float = knob(1e-7, "stop when the criterion per sample changes by less than this", least=0)
+    floor: float = knob(1e-3, "least variance, as a part of the feature's variance", least=0)
+
+
+@dataclass(frozen=True)
 class Expectation:
     """What one pass over the data gives: the criterion, and the statistics for and against every Gaussian."""
 
     objective: float
     """sum over samples of log p(c | x), or of log h(d^lambda)"""
-    numerator: tuple
-    """(occupancy[K], first[K, D], second[K, D]) of the samples of a Gaussian's own class"""
-    denominator: tuple
+    numerator: Moments
+    """of the samples of a Gaussian's own class"""
+    denominator: Moments
     """and of those that it should not win"""
     margins: tuple[int, int, int]
     """samples with d^lambda up to 1 (wrong), between 1 and 2, and from 2 ([PW10] Fig. 3b)"""
 
 
-def smooth_hinge(log_y):
-    """``log h(y)`` and ``d log h / d log y`` of the smooth hinge for ``log_y = lambda log d`` ([PW10] section 4).
-
-    The derivative is s^n without its factor lambda; on 1 < y < 2 it is y (2 - y) / h(y) = (2 - y) / (2 - y / 2).
-    """
-    y = np.exp(np.minimum(log_y, np.log(2.0)))
-    low, high = y <= 1.0, log_y >= np.log(2.0)
-    h = np.where(low, y + 0.5, 2.0 - 0.5 * (y - 2.0) ** 2)
-    slope = np.where(low, y / (y + 0.5), (2.0 - y) / (2.0 - 0.5 * y))
-    return np.log(h), np.where(high, 0.0, slope)
-
-
 def expectation(model: Classifier, x, y, options: EbwOptions) -> Expectation:
     """Criterion and statistics of ``model`` on samples [N, D] with labels [N], in chunks that bound the memory."""
-    size = max(1, CHUNK_ENTRIES // len(model.means))
+    size = max(1, CHUNK_ENTRIES // model.pool.n_gaussians)
     objective, stats, margins = 0.0, None, np.zeros(3, int)
     for first in range(0, len(x), size):
         part = slice(first, first + size)
         value, weights, counts = posteriors(model, x[part], y[part], options)
-        found = [statistics(model, x[part], weight) for weight in weights]
-        stats = found if stats is None else [tuple(map(np.add, *pair)) for pair in zip(stats, found)]
+        both = [expected(model.pool, x[part], weight) for weight in weights]
+        stats = both if stats is None else [before + now for before, now in zip(stats, both)]
         objective += value
         margins += counts
     return Expectation(objective, *stats, tuple(int(count) for count in margins))
@@ -62,9 +69,9 @@ def expectation(model: Classifier, x, y, options: EbwOptions) -> Expectation:
 def posteriors(model: Classifier, x, y, options: EbwOptions):
     """``(criterion, (numerator[N, K], denominator[N, K]), margin counts)``: weights of samples on Gaussians."""
     rows = np.arange(len(x))
-    log_k = log_components(model, x) + model.log_weights
-    log_c = sum_classes(log_k, model.offsets)
-    sizes = np.diff(model.offsets)
+    log_k = log_components(model.pool, x)
+    log_c = sum_components(log_k, model.pool.offsets)
+    sizes = model.pool.sizes
     gamma = np.exp(log_k - np.repeat(log_c, sizes, axis=1))  # [PW10] (7)
     joint = log_c + model.log_priors
     own = np.zeros_like(joint)
@@ -87,39 +94,25 @@ def posteriors(model: Classifier, x, y, options: EbwOptions):
     return float(objective), (owned, opposed), (wrong, len(x) - wrong - far, far)
 
 
-def statistics(model: Classifier, x, weights):
-    """``(occupancy[K], first[K, D], second[K, D])`` of weighted samples, missing values at their expectation."""
-    seen = ~np.isnan(x)
-    filled = np.where(seen, x, 0.0)
-    first, second = weights.T @ filled, weights.T @ filled**2
-    if not seen.all():
-        unseen = weights.T @ (~seen).astype(float)
-        first += unseen * model.means
-        second += unseen * (model.means**2 + model.diagonal)
-    return weights.sum(axis=0), first, second
-
-
-def update(model: Classifier, stats, D: float, floor) -> Classifier:
+def update(model: Classifier, now: Expectation, D: float, floor) -> Classifier:
     """The M-step with one D for everything: Gaussians by (9), weights and priors by (4) with Merialdo's (8)."""
-    numerator, denominator = stats
-    means, variances = ebw_update(model.means, model.diagonal, numerator, denominator, D, floor)
-    sizes = np.diff(model.offsets)
+    pool, sizes = model.pool, model.pool.sizes
+    net = (now.numerator - now.denominator).about(pool.means)
+    means, variances = ebw_update(pool.means, pool.variances, net, D, floor)
 
     def shares(occupancy):
         """Occupancies as parts of their class, and of classes as parts of the whole."""
-        total = np.add.reduceat(occupancy, model.offsets[:-1])
+        total = np.add.reduceat(occupancy, pool.offsets[:-1])
         of_class = occupancy / np.repeat(np.where(total > 0, total, 1.0), sizes)
         return of_class, total / (total.sum() or 1.0)
 
-    (up_k, up_c), (down_k, down_c) = shares(numerator[0]), shares(denominator[0])
+    (up_k, up_c), (down_k, down_c) = shares(now.numerator.occupancy), shares(now.denominator.occupancy)
     # The growth transform needs D above the largest fall of a derivative, which is at most 1.
     D = max(D, 2.0)
-    weights = np.exp(model.log_weights) * (up_k - down_k + D)
-    weights /= np.repeat(np.add.reduceat(weights, model.offsets[:-1]), sizes)
+    weights = np.exp(pool.log_weights) * (up_k - down_k + D)
+    weights /= np.repeat(np.add.reduceat(weights, pool.offsets[:-1]), sizes)
     priors = np.exp(model.log_priors) * (up_c - down_c + D)
-    return replace(
-        model, means=means, diagonal=variances, log_weights=np.log(weights), log_priors=np.log(priors / priors.sum())
-    )
+    return Classifier(GaussianPool(means, variances, np.log(weights), pool.offsets), np.log(priors / priors.sum()))
 
 
 @dataclass(frozen=True)
@@ -134,8 +127,8 @@ class State:
 
 def begin(model: Classifier, x, y, options: EbwOptions) -> State:
     """The state before the first iteration, from a maximum-likelihood classifier."""
-    if model.kind != "diagonal":
-        raise MargoError(f"EBW needs diagonal covariances, the start has {model.kind} ones")
+    if not isinstance(model.pool.covariances, Diagonal):
+        raise MargoError(f"EBW needs diagonal covariances, the start has {model.pool.covariances.kind} ones")
     x, y = check_samples(x, y, model.classes)
     if y.max() >= model.classes or (y < 0).any():
         raise MargoError(f"EBW needs a label from 0 to {model.classes - 1} for each sample")
@@ -151,13 +144,13 @@ def iterate(state: State, x, y, options: EbwOptions):
     D is ``factor`` times the exact bound over all Gaussians. With ``backtrack`` it doubles until the criterion does
     not fall, which makes the criterion monotone; a step that never gets there ends training.
     """
-    model, now = state.model, state.now
+    model, now, pool = state.model, state.now, state.model.pool
     floor = options.floor * np.nanvar(x, axis=0)
-    floor = np.minimum(np.maximum(floor, np.finfo(float).tiny), model.diagonal.min(axis=0))
-    stats = now.numerator, now.denominator
-    D = options.factor * max(float(smallest_D(model.means, model.diagonal, *stats).max()), 1.0)
+    floor = np.minimum(np.maximum(floor, np.finfo(float).tiny), pool.variances.min(axis=0))
+    net = (now.numerator - now.denominator).about(pool.means)
+    D = options.factor * max(float(smallest_D(pool.variances, net).max()), 1.0)
     for _ in range(DOUBLINGS):
-        updated = update(model, stats, D, floor)
+        updated = update(model, now, D, floor)
         then = expectation(updated, x, y, options)
         if not options.backtrack or then.objective >= now.objective:
             break
@@ -166,7 +159,7 @@ def iterate(state: State, x, y, options: EbwOptions):
         updated, then = model, now
     report = {
         "objective": then.objective / len(x), "frames": len(x), "D": D,
-        "floored": int((updated.diagonal <= floor).sum()), "wrong": then.margins[0], "near": then.margins[1],
+        "floored": int((updated.pool.variances <= floor).sum()), "wrong": then.margins[0], "near": then.margins[1],
         "far": then.margins[2],
     }  # fmt: skip
     done = abs(then.objective - now.objective) < options.tolerance * len(x)

@@ -1,4 +1,4 @@
-"""Diagonal plus low rank with missing values: the kernel behind :func:`margo.classify.densities.log_dplr_missing`."""
+"""Diagonal plus low rank with missing values: the kernel behind :func:`margo.gaussian.covariances.log_with_gaps`."""
 
 import numpy as np
 from numba import njit
@@ -11,8 +11,8 @@ FAST = {"contract", "reassoc", "nsz"}
 def log_marginals(x, means, scale, log_b, U, sign):
     """``log N`` of the observed values of ``x`` [N, D] under K Gaussians, [N, K]; NaN is missing.
 
-    Arguments as :func:`margo.classify.densities.marginal_form` gives them. With e = scale (x - mu) over the observed
-    dimensions and V the rows of U there, the Gram matrix of the columns of [V, e] is V'V, V'e and e'e.
+    Arguments as ``marginal_form`` of :class:`margo.gaussian.covariances.LowRank` gives them. With e = scale (x - mu)
+    over the observed dimensions and V the rows of U there, the Gram matrix of the columns of [V, e] has V'V, V'e, e'e.
     """
     (N, D), (K, R) = x.shape, (len(U), U.shape[2])
     log_p = np.empty((N, K))

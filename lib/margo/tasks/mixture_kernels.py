@@ -8,7 +8,8 @@ import numpy as np
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz, write_text
 from margo.formats.samples import Samples, read_samples
-from margo.kernel import gmm, pairs
+from margo.kernel import pairs
+from margo.kernel.scorespace import fit_mixtures
 
 FORMAT = "margo-kernel-1"
 
@@ -31,15 +32,14 @@ def read_runs(paths, step) -> list[dict[str, Samples]]:
 def train_run(options, task) -> tuple[dict, list[dict]]:
     """``(arrays of the initial and the trained system, lines)`` of one ``(number, samples, start)``."""
     number, samples, start = task
-    n_classes = int(samples.y.max()) + 1
     rng = np.random.default_rng([options.seed, start])
-    bank = gmm.fit(samples.x, samples.y, n_classes, options.mixtures, rng, tied=options.tied)
+    pool = fit_mixtures(samples.x, samples.y, options.mixtures, rng, options.tied)
     lines = []
 
     def report(pair, line):
         lines.append({"run": number, "pair": list(pair), **vars(line)})
 
-    systems = pairs.train_pairs(samples.x, samples.y, bank, options.space, options.metric, options, report)
+    systems = pairs.train_pairs(samples.x, samples.y, pool, options.space, options.metric, options, report)
     arrays = {f"{stage}{number}_{name}": array for stage, system in zip(("initial", "final"), systems)
               for name, array in pairs.to_arrays(system).items()}  # fmt: skip
     return arrays, lines
@@ -175,7 +175,7 @@ def in_words(setting) -> str:
 
 def regions(title: str, system: pairs.PairSystem, train: Samples, resolution: int, samples: int) -> dict:
     """A plot of the two classes' decision regions, some samples, the kernel's means, and the best boundary."""
-    from margo.kernel.synthetic import bayes
+    from margo.kernel.artificial import bayes
 
     low, high = train.x.min(0), train.x.max(0)
     axes = [np.linspace(low[d], high[d], resolution) for d in range(2)]
@@ -189,7 +189,7 @@ def regions(title: str, system: pairs.PairSystem, train: Samples, resolution: in
         return {"name": name, "x": shown[:, 0].tolist(), "y": shown[:, 1].tolist(), "style": "points"}
 
     drawn = [points(f"class {'AB'[c]}", train.x[train.y == c][:samples]) for c in (0, 1)]
-    means = [points(f"means of {'AB'[c]}", system.means[0, c]) for c in (0, 1)]
+    means = [points(f"means of {'AB'[c]}", system.mixtures[0].take([c]).means) for c in (0, 1)]
     boundary = np.stack([axes[0][columns], axes[1][rows]], axis=1)
     return {
         "title": title,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from margo.model.pool import NEVER, GaussianPool
-from margo.model.room import Room
+from margo.gaussian.pool import NEVER, GaussianPool
+from margo.gaussian.room import Room
 
 BLOCK = 1 << 16  # elements of the product made at a time: a quarter of a megabyte, so that it stays in cache
 VECTOR = 16  # extended frames are whole vectors of this many numbers
@@ -105,12 +105,21 @@ def log_likelihoods(compiled: Scorer, x: np.ndarray) -> np.ndarray:
 
 def log_likelihoods_of_many(compiled: Scorer, frames: list[np.ndarray], batch: int = 4096) -> Iterator[np.ndarray]:
     """:func:`log_likelihoods` of each of many short utterances, some at a time: products like long matrices."""
-    lengths = np.array([len(x) for x in frames], np.int64)
-    groups = np.cumsum(lengths) // batch
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
-        together = log_likelihoods(compiled, np.concatenate([frames[i] for i in members]))
-        yield from np.split(together, np.cumsum(lengths[members])[:-1])
+    for members in batches([len(x) for x in frames], batch):
+        together = log_likelihoods(compiled, np.concatenate(frames[members]))
+        yield from np.split(together, np.cumsum([len(x) for x in frames[members]])[:-1])
+
+
+def batches(lengths: list[int], most: int) -> Iterator[slice]:
+    """Runs of utterances that have up to ``most`` frames together; one that is longer has a run of its own."""
+    first = frames = 0
+    for index, length in enumerate(lengths):
+        if index > first and frames + length > most:
+            yield slice(first, index)
+            first, frames = index, 0
+        frames += length
+    if len(lengths):
+        yield slice(first, len(lengths))
 
 
 def evaluate(compiled: Scorer, x: np.ndarray, room: Room | None = None) -> Evaluation:

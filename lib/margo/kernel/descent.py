@@ -5,12 +5,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margo.kernel.metric import Metric, measure, score_gradient
-from margo.kernel.options import MarginOptions
+from margo.errors import MargoError
+from margo.kernel.metric import METRICS, Metric, measure, score_gradient
 from margo.kernel.svm import Machine, solve_binary
+from margo.knobs import Knobs, knob
 
 LEAST_STEP = 1e-8
 """A step backed off below this has found nothing to gain: training ends."""
+
+
+@dataclass(frozen=True)
+class DescentOptions(Knobs):
+    """How a kernel is trained for maximum margin ([L04] section 5)."""
+
+    cost: float = knob(1.0, "C of the soft margin", above=0)
+    tolerance: float = knob(
+        1e-4, "stop when a step lowers W by less than this part of it; a larger one regularises more", least=0
+    )
+    iterations: int = knob(
+        300, "most steps, accepted or undone; 0 leaves the kernel as maximum likelihood made it", least=0
+    )
+    step: float = knob(0.01, "length of the first step, in standard deviations and logarithms of variances", above=0)
+    growth: float = knob(1.5, "factor of the step after W fell", least=1)
+    shrink: float = knob(0.5, "factor of the step after W rose and the step was undone", above=0, below=1)
+
+
+@dataclass(frozen=True)
+class KernelOptions(DescentOptions):
+    """The score-space of two models, its metric, and how the kernel in it is trained."""
+
+    space: str = knob(
+        "llr", "score-space: likelihood ratio of two models, and derivatives", ("llr", "llr-mean", "llr-mean-var")
+    )
+    metric: str = knob("diagonal", "metric G of the space: none, its diagonal, its blocks", METRICS)
 
 
 @dataclass(frozen=True)
@@ -63,7 +90,7 @@ def train(
     score: Callable,
     theta: np.ndarray,
     signs: np.ndarray,
-    options: MarginOptions,
+    options: DescentOptions,
     measure_scores: Callable[[np.ndarray], Metric] = measure,
     solve: Callable = solve_binary,
     report: Callable[[Iteration], None] = lambda iteration: None,
@@ -77,7 +104,10 @@ def train(
     """
 
     def state(theta, start):
-        phi, pullback = score(theta)
+        try:
+            phi, pullback = score(theta)
+        except MargoError:  # a step so long that some variance is no longer a number above 0
+            return None
         if not np.isfinite(phi).all():
             return None
         metric = measure_scores(phi)
@@ -87,9 +117,9 @@ def train(
     def told(number, change, step, accepted):
         weights, bias = decision(phi, metric, machine)
         decisions = phi @ weights + bias
-        made = np.where(decisions[:, 0] > 0, 1, -1) if decisions.shape[1] == 1 else decisions.argmax(1)
+        classes = np.where(decisions[:, 0] > 0, 1, -1) if decisions.shape[1] == 1 else decisions.argmax(1)
         line = Iteration(
-            number, machine.objective, change, step, accepted, margin_of(machine), int((made != signs).sum())
+            number, machine.objective, change, step, accepted, margin_of(machine), int((classes != signs).sum())
         )
         report(line)
         return line

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
-from margo.estimate.ebw import ebw_update, smallest_D, smoothing_constants
+from margo.gaussian.ebw import ebw_update, smallest_D, smooth_hinge, smoothing_constants
+from margo.gaussian.moments import Moments
 
 
 def random_case(seed, K=4, D=3, N=30, offset=0.0):
@@ -13,13 +14,25 @@ def random_case(seed, K=4, D=3, N=30, offset=0.0):
     up, down = rng.gamma(1.0, size=(2, N, K))
     means = x[:K] + 0.3 * rng.normal(size=(K, D))
     variances = rng.uniform(0.3, 2.0, size=(K, D))
-    stats = [(w.sum(0), w.T @ x, w.T @ x**2) for w in (up, down)]
-    return means, variances, *stats
+    return means, variances, sums(x, up) - sums(x, down)
 
 
-def printed_update(means, variances, numerator, denominator, D):
+def sums(x, w) -> Moments:
+    """About the origin, as the paper prints them."""
+    return Moments(np.zeros(x.shape[1]), w.sum(0), w.T @ x, w.T @ x**2)
+
+
+def bound_of(means, variances, moments):
+    return smallest_D(variances, moments.about(means))
+
+
+def updated(means, variances, moments, D):
+    return ebw_update(means, variances, moments.about(means), D)
+
+
+def printed_update(means, variances, moments, D):
     """[PW10] (9) as printed, with D per Gaussian."""
-    n, first, second = (a - b for a, b in zip(numerator, denominator))
+    n, first, second = moments.occupancy, moments.first, moments.second
     total = (n + D)[:, None]
     mean = (first + D[:, None] * means) / total
     return mean, (second + D[:, None] * (variances + means**2)) / total - mean**2
@@ -28,16 +41,16 @@ def printed_update(means, variances, numerator, denominator, D):
 @pytest.mark.parametrize("seed", range(5))
 def test_update_is_the_printed_formula(seed):
     case = random_case(seed)
-    D = 2.0 * smallest_D(*case) + 0.1
-    for ours, printed in zip(ebw_update(*case, D), printed_update(*case, D)):
+    D = 2.0 * bound_of(*case) + 0.1
+    for ours, printed in zip(updated(*case, D), printed_update(*case, D)):
         np.testing.assert_allclose(ours, printed, rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_smallest_D_is_the_exact_bound(seed):
     case = random_case(seed)
-    bound = smallest_D(*case)
-    n = case[2][0] - case[3][0]
+    bound = bound_of(*case)
+    n = case[2].occupancy
 
     def sound(D):
         _, variances = printed_update(*case, D)
@@ -55,31 +68,30 @@ def test_positive_variances_alone_would_accept_a_negative_denominator():
     fooled = 0
     for seed in range(300):
         case = random_case(seed, D=1)
-        n = case[2][0] - case[3][0]
+        n = case[2].occupancy
         for D in np.linspace(0.0, 3.0, 30):
             _, variances = printed_update(*case, np.full(4, D) + 1e-12)
             negative = n + D < 0
             fooled += int((negative & (variances > 0).all(axis=1)).sum())
-            assert (smallest_D(*case)[negative] >= D).all()
+            assert (bound_of(*case)[negative] >= D).all()
     assert fooled > 0
 
 
 def test_too_small_D_is_named():
     case = random_case(3)
-    D = smallest_D(*case)
+    D = bound_of(*case)
     k = int(np.argmax(D))
     D = 2.0 * D + 1.0
-    D[k] = 0.4 * smallest_D(*case)[k]
+    D[k] = 0.4 * bound_of(*case)[k]
     with pytest.raises(MargoError, match=f"Gaussian {k}: denominator"):
-        ebw_update(*case, D)
+        updated(*case, D)
 
 
 def test_infinite_D_and_no_statistics_leave_the_model():
-    means, variances, up, down = random_case(1)
-    still = ebw_update(means, variances, up, down, 1e14)
+    means, variances, moments = random_case(1)
+    still = updated(means, variances, moments, 1e14)
     np.testing.assert_allclose(still[0], means, atol=1e-10)
-    nothing = tuple(np.zeros_like(a) for a in up)
-    same = ebw_update(means, variances, nothing, nothing, 0.0)
+    same = updated(means, variances, moments - moments, 0.0)
     assert np.array_equal(same[0], means) and np.array_equal(same[1], variances)
 
 
@@ -87,10 +99,10 @@ def test_infinite_D_and_no_statistics_leave_the_model():
 @pytest.mark.parametrize("size", [1e-130, 1e-160, 1e-249, 1e-310, 1e-322])
 def test_statistics_next_to_nothing_never_fail(seed, size):
     """As where every sample is won by far, and the weights of the margin underflow."""
-    means, variances, up, down = random_case(seed)
-    up, down = ([size * part for part in stats] for stats in (up, down))
-    D = smoothing_constants(means, variances, up, down, size * np.ones(len(means)), 2.0)
-    moved, spread = ebw_update(means, variances, up, down, D)
+    means, variances, moments = random_case(seed)
+    net = tuple(size * part for part in moments.about(means))
+    D = smoothing_constants(variances, net, size * np.ones(len(means)), 2.0)
+    moved, spread = ebw_update(means, variances, net, D)
     assert (spread > 0).all() and np.isfinite(moved).all()
     if size < 1e-150:
         np.testing.assert_allclose(moved, means)
@@ -100,11 +112,18 @@ def test_statistics_next_to_nothing_never_fail(seed, size):
 def test_without_denominator_and_D_it_is_maximum_likelihood():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(50, 2)) + 1000.0
-    up = (np.array([50.0]), x.sum(0, keepdims=True), (x**2).sum(0, keepdims=True))
-    nothing = tuple(np.zeros_like(a) for a in up)
-    means, variances = ebw_update(x[:1], np.ones((1, 2)), up, nothing, 0.0)
+    means, variances = updated(x[:1], np.ones((1, 2)), sums(x, np.ones((50, 1))), 0.0)
     np.testing.assert_allclose(means[0], x.mean(0), rtol=1e-12)
     np.testing.assert_allclose(variances[0], x.var(0), rtol=1e-6)
+
+
+def test_smooth_hinge_is_continuous_and_its_slope_is_the_derivative():
+    log_y = np.linspace(-3.0, 1.5, 2001)
+    log_h, slope = smooth_hinge(log_y)
+    assert np.abs(np.diff(log_h)).max() < 0.01
+    middle = (log_h[2:] - log_h[:-2]) / (log_y[2:] - log_y[:-2])
+    np.testing.assert_allclose(slope[1:-1], middle, atol=2e-3)
+    np.testing.assert_allclose(np.exp(log_h[log_y > np.log(2.0)]), 2.0)
 
 
 def test_large_D_raises_a_rational_criterion():
@@ -124,7 +143,7 @@ def test_large_D_raises_a_rational_criterion():
             return np.log(posteriors(means, variances, x)[np.arange(80), y]).sum()
 
         w = posteriors(means, variances)
-        up, down = ((a.sum(0), a.T @ x, a.T @ x**2) for a in (np.eye(2)[y], w))
-        D = 10.0 * smallest_D(means, variances, up, down).max()
-        risen += criterion(*ebw_update(means, variances, up, down, D)) > criterion(means, variances)
+        case = means, variances, sums(x, np.eye(2)[y] - w)
+        D = 10.0 * bound_of(*case).max()
+        risen += criterion(*updated(*case, D)) > criterion(means, variances)
     assert risen >= 29
