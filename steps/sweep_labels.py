@@ -2,6 +2,8 @@
 
 For every number of labels and draw: EM on the labelled samples, then hybrid training on them alone (supervised) and on
 all (semi-supervised, [R18] (16)). Writes labels.json and plots.json ([R18] Table 2).
+
+Example: steps/sweep_labels.py --data exp/digits/data/pca --out exp/digits/labels
 """
 
 from dataclasses import dataclass

@@ -2,6 +2,9 @@
 
 Ties of two classes are settled by their own machine, of more by the maximum-likelihood mixtures. A row over several
 runs is their mean. --ml true scores the maximum-likelihood mixtures that the kernels started from as well.
+
+Example: steps/test_kernel.py --model exp/gaussians/kernel/llr_1 --data exp/gaussians/data \
+--out exp/gaussians/score/llr_1
 """
 
 from dataclasses import dataclass

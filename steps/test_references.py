@@ -2,6 +2,8 @@
 
 Settings are chosen by leaving out one training speaker at a time where the data name speakers. bayes classifies by the
 true densities of the artificial task.
+
+Example: steps/test_references.py --data exp/deterding/data/vowels.csv --out exp/deterding/score/references
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,8 @@
 """Train a GMM classifier by maximum likelihood (EM), one mixture a class, on labelled samples that may have gaps.
 
 Reads train.npz of the data folder; writes model.npz.
+
+Example: steps/train_gmm.py --data exp/spirals/data/0 --mixtures 12 --out exp/spirals/0/gmm-ml_12
 """
 
 from dataclasses import dataclass

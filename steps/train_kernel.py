@@ -2,6 +2,8 @@
 
 Writes model.npz (the systems before and after max-margin training), progress.jsonl (W summed over pairs, averaged over
 runs) and pairs.jsonl (every step of every pair). Several --data files or --starts are runs of the same experiment.
+
+Example: steps/train_kernel.py --space llr-mean --data exp/gaussians/data --out exp/gaussians/kernel/svm-llr-mean_1
 """
 
 from dataclasses import dataclass

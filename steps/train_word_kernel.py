@@ -3,6 +3,9 @@
 For corpora of single words. Each utterance becomes one vector: the log-likelihood ratio of two words' models and its
 derivatives. Writes model.npz (the HMMs), kernels.npz (parameters and machines of every pair before and after training),
 progress.jsonl (W summed over pairs) and pairs.jsonl (every step of every pair).
+
+Example: steps/train_word_kernel.py --init exp/isolet/ml_1 --data exp/isolet/mfcc/train \
+--out exp/isolet/kernel/svm-llr-mean_1
 """
 
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from margo.estimate.mce import moved
+from margo.estimate.moves import moved
 from margo.formats import datadir, features
 from margo.formats.models import write_model
 from margo.gaussian.likelihood import log_likelihoods, scorer

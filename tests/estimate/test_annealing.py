@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from margo.estimate.ml import accumulate
-from margo.estimate.options import MlOptions
+from margo.estimate.ml import MlOptions, accumulate
 from margo.gaussian.pool import single_gaussians
 from margo.model.hmm import flat_start, whole_words
 

@@ -36,7 +36,7 @@ def test_embedded_digits(root, tmp_path):
     assert all(rows[system, 1, "test"]["percent"] < 5 for system in systems)
     assert json.loads((tmp_path / "mm-smo_1/progress.jsonl").read_text().splitlines()[-1])["gap"] <= 0.008
     curves = json.loads((tmp_path / "missing/missing.json").read_text())["curves"]
-    assert set(curves) == {"white-ml_1", "lambda_0", "lambda_0.1", "lambda_0.5", "lambda_0.9"}
+    assert set(curves) == {"hybrid-ll_1", "lambda_0", "lambda_0.1", "lambda_0.5", "lambda_0.9"}
     few = json.loads((tmp_path / "labels/labels.json").read_text())[0]
     assert sum(few["semi_supervised"]) < sum(few["supervised"])
     report = (tmp_path / "report.html").read_text()

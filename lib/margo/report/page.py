@@ -2,12 +2,15 @@
 
 from html import escape
 
+from margo.formats.systems import Systems, system_of
 from margo.report import svg
-from margo.report.collect import SYSTEMS, Report
+from margo.report.collect import Report
+from margo.report.columns import LEVEL, MEASURES, headings, shown
 from margo.report.style import STYLE
-from margo.report.text import NAMES, SYNTHETIC, heading, p_value, protocol, sizes, versions
+from margo.report.text import SYNTHETIC, durations, heading, protocol, sizes, versions
 
 COLOUR_RULES = "".join(f".c{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); }} " for n in range(svg.COLOURS))
+FIRST = '<tr class="first">'  # of a system
 
 
 def page(report: Report) -> str:
@@ -17,8 +20,10 @@ def page(report: Report) -> str:
     if report.synthetic:
         body.append(f'<div class="banner"><strong>Synthetic corpus.</strong> {escape(SYNTHETIC)}</div>')
     for (task, name, measured), rows in report.sections().items():
-        body.append(results_section(task, name, measured, rows, folded=name != "test"))
-    body += curves_section(report) + plots_section(report) + protocol_section(report) + provenance_section(report)
+        figures = rates_figures(rows, measured, report.systems)
+        body.append(results_section(heading(task, name, measured), figures, rows, folded=name != "test"))
+    body += glossary_section(report) + curves_section(report) + plots_section(report)
+    body += protocol_section(report) + provenance_section(report)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -28,24 +33,29 @@ def page(report: Report) -> str:
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
-def results_section(task: str, name: str, measured: str, rows: list[dict], folded: bool) -> str:
-    figures = [rates_figure(f"{NAMES[measured]} (%)", rows, lambda row: row)]
-    if all(row["ser"] for row in rows) and any(row["ser"]["errors"] != row["errors"] for row in rows):
-        figures.append(rates_figure("SER (%)", rows, lambda row: row["ser"]))
+def results_section(title: str, figures: list[str], rows: list[dict], folded: bool) -> str:
     beside = " beside" if len({(row["system"], row["mixtures"]) for row in rows}) <= 16 else ""
-    inside = f'<div class="rates{beside}">{"".join(figures)}</div>{results_table(rows, measured)}'
+    inside = f'<div class="rates{beside}">{"".join(figures)}</div>{results_table(rows)}'
     if folded:
         inside = f"<details><summary>{len(rows)} rows</summary>{inside}</details>"
-    return f"<h2>{escape(heading(task, name, measured))}</h2>{inside}"
+    return f"<h2>{escape(title)}</h2>{inside}"
 
 
-def rates_figure(label: str, rows: list[dict], part) -> str:
-    systems: dict[str, dict[int, dict]] = {}
+def rates_figures(rows: list[dict], measured: str, systems: Systems) -> list[str]:
+    """A plot of the rates and, where it tells more, one of whole strings."""
+    figures = [rates_figure(f"{MEASURES[measured]} (%)", rows, lambda row: row, systems)]
+    if all(row["ser"] for row in rows) and any(row["ser"]["errors"] != row["errors"] for row in rows):
+        figures.append(rates_figure("SER (%)", rows, lambda row: row["ser"], systems))
+    return figures
+
+
+def rates_figure(label: str, rows: list[dict], part, systems: Systems) -> str:
+    rates: dict[str, dict[int, dict]] = {}
     for row in rows:
-        systems.setdefault(row["system"], {})[row["mixtures"]] = part(row)
-    picture = svg.rates_plot(label, label, systems)
+        rates.setdefault(systems.label(row["system"]), {})[row["mixtures"]] = part(row)
+    picture = svg.rates_plot(label, label, rates)
     paper = any(part(row).get("paper") for row in rows)
-    return f"<figure><h3>{escape(label)}, with 95 % intervals</h3>{picture}{legend(systems, paper)}</figure>"
+    return f"<figure><h3>{escape(label)}, with 95 % intervals</h3>{picture}{legend(rates, paper)}</figure>"
 
 
 def legend(names, paper: bool = False) -> str:
@@ -60,29 +70,19 @@ def legend(names, paper: bool = False) -> str:
     return f'<div class="legend">{"".join(marks)}</div>' if marks else ""
 
 
-def results_table(rows: list[dict], measured: str) -> str:
-    """The table of one set; columns that nothing fills are left out."""
-    head = ["system", "mixtures", f"{NAMES[measured]} %", "95 % interval", "errors", "paper"]
-    head += ["SER %", "95 % interval", "paper SER", "against ML", "p", "training, s"]
-    best = {m: min(row["percent"] for row in rows if row["mixtures"] == m) for m in {row["mixtures"] for row in rows}}
-    lines = []
+def results_table(rows: list[dict]) -> str:
+    """The table of one set; bold marks the fewest errors with as many mixtures."""
+    columns = shown(rows)
+    least: dict[int, float] = {}
     for row in rows:
-        lines.append([
-            f"<td>{escape(row['system'])}</td>",
-            cell(row["mixtures"]),
-            *rate_cells(row, " best" if row["percent"] == best[row["mixtures"]] else ""),
-            cell(f"{row['errors']} / {row['total']}"),
-            paper_cell(row),
-            *rate_cells(row["ser"]),
-            paper_cell(row["ser"] or {}),
-            *versus_cells(row.get("versus")),
-            cell("" if row["seconds"] is None else f"{row['seconds']:.1f}"),
-        ])  # fmt: skip
-    filled = [n for n in range(len(head)) if any(line[n] != cell("") for line in lines)]
-    starts = ["<tr>", *('<tr class="first">' if row["system"] != before["system"] else "<tr>"
-                        for before, row in zip(rows, rows[1:]))]  # fmt: skip
-    shown = [start + "".join(line[n] for n in filled) + "</tr>" for start, line in zip(starts, lines)]
-    return table([head[n] for n in filled], shown)
+        least[row["mixtures"]] = min(row["percent"], least.get(row["mixtures"], row["percent"]))
+    lines, before = [], rows[0]["system"]
+    for row in rows:
+        marked = {**row, "best": row["percent"] == least[row["mixtures"]]}
+        cells = "".join(cell(each.cell(row), each.kind(marked), each.hint(row), each.words) for each in columns)
+        lines.append(f"{'<tr>' if row['system'] == before else FIRST}{cells}</tr>")
+        before = row["system"]
+    return table(headings(columns, rows), lines, tuple(n for n, each in enumerate(columns) if each.words))
 
 
 def table(head: list[str], lines: list[str], text: tuple[int, ...] = (0,)) -> str:
@@ -91,30 +91,21 @@ def table(head: list[str], lines: list[str], text: tuple[int, ...] = (0,)) -> st
     return f'<div class="scroll"><table><thead><tr>{titles}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
 
 
-def cell(value, kind: str = "") -> str:
-    return f'<td class="n{kind}">{escape(str(value))}</td>'
+def cell(value, kind: str = "", hint: str = "", words: bool = False) -> str:
+    look = " ".join(filter(None, ["" if words else "n", kind]))
+    title = f' title="{escape(hint)}"' if hint else ""
+    return f'<td class="{look}"{title}>{escape(str(value))}</td>'
 
 
-def rate_cells(row: dict | None, mark: str = "") -> list[str]:
-    if not row:
-        return [cell(""), cell("")]
-    low, high = row["ci95"]
-    runs = f' title="{escape(", ".join(map(str, row["runs"])))}"' if "runs" in row else ""
-    mean = " (mean)" if runs else ""
-    return [f'<td class="n{mark}"{runs}>{row["percent"]:.2f}{mean}</td>', cell(f"{low:.2f} to {high:.2f}", " ci")]
+def plain_table(rows: list[list[str]]) -> str:
+    """A table of text whose first row is its head and whose first column holds words."""
+    head, *rows = rows
+    return table(head, [f"<tr>{cell(name, words=True)}{''.join(map(cell, cells))}</tr>" for name, *cells in rows])
 
 
-def paper_cell(row: dict) -> str:
-    if not row.get("paper"):
-        return cell("")
-    return f'<td class="n" title="{escape(row["paper"]["source"])}">{row["paper"]["percent"]:.2f}</td>'
-
-
-def versus_cells(versus: dict | None) -> list[str]:
-    if not versus:
-        return [cell(""), cell("")]
-    kind = "" if versus["p"] > 0.05 else (" good" if versus["relative"] < 0 else " bad")
-    return [cell(f"{versus['relative']:+.0f} %", kind), cell(p_value(versus["p"]), kind)]
+def glossary_section(report: Report) -> list[str]:
+    terms = [f"<dt>{escape(name)}</dt><dd>{escape(what)}</dd>" for name, what in report.glossary().items()]
+    return [f"<h2>Systems</h2><dl>{''.join(terms)}</dl>"] if terms else []
 
 
 # -- plots -------------------------------------------------------------------------------------------------------------
@@ -122,7 +113,7 @@ def curves_section(report: Report) -> list[str]:
     """Learning curves: for each system one plot a quantity, a line for each number of mixtures and each draw."""
     systems: dict[tuple, dict[str, list[dict]]] = {}
     for folder, lines in report.curves.items():
-        key, label = curve_place(folder)
+        key, label = curve_place(folder, report.systems)
         systems.setdefault(key, {})[label] = lines
     figures = []
     for key in sorted(systems):
@@ -132,27 +123,24 @@ def curves_section(report: Report) -> list[str]:
     return ["<h2>Learning curves</h2>", f'<div class="plots">{"".join(figures)}</div>'] if figures else []
 
 
-def curve_place(folder: str) -> tuple[tuple, str]:
+def curve_place(folder: str, systems: Systems) -> tuple[tuple, str]:
     """``((folder above, rank, system), label of the line)`` of ``[above/]<system>_<mixtures>``.
 
     Numbered folders above hold draws of the same, which are lines of one plot.
-
-    >>> curve_place("0/gmm-ml_12")
-    (('', 7, 'gmm-ml'), '12 mix, draw 0')
     """
     above, _, last = folder.rpartition("/")
-    system, _, mixtures = last.rpartition("_")
-    system, label = (system, f"{mixtures} mix") if mixtures.isdigit() else (last, last)
+    system, mixtures = system_of(last)
+    label = last if mixtures is None else f"{mixtures} mix"
     if above.isdigit():
         above, label = "", f"{label}, draw {above}"
-    return (above, SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS), system), label
+    return (above, systems.rank(system), system), label
 
 
 def curve_keys(runs: dict[str, list[dict]]) -> list[str]:
     """What is worth a plot: the objective, errors, margins."""
-    found = {key for lines in runs.values() for line in lines for key, value in line.items() if is_number(value)}
-    others = sorted(key for key in found if any(word in key for word in ("error", "margin", "loss", "rho")))
-    return (["objective"] if "objective" in found else []) + others
+    numbers = {key for lines in runs.values() for line in lines for key, value in line.items() if is_number(value)}
+    others = sorted(key for key in numbers if any(word in key for word in ("error", "margin", "loss", "rho")))
+    return (["objective"] if "objective" in numbers else []) + others
 
 
 def curve(system: str, key: str, runs: dict[str, list[dict]]) -> dict | None:
@@ -187,16 +175,17 @@ def figure(plot: dict, folder: str = "") -> str:
 def protocol_section(report: Report) -> list[str]:
     parts = ["<h2>Protocol</h2>"]
     if report.sizes:
-        head, *rows = sizes(report)
-        lines = [f"<tr><td>{escape(name)}</td>{''.join(map(cell, counts))}</tr>" for name, *counts in rows]
-        parts.append(table(head, lines))
+        parts.append(plain_table(sizes(report)))
     parts.append(f"<p>{escape(protocol(report))}</p>")
-    colours = "; green (better) or red (worse) p up to 0.05" if any("versus" in row for row in report.rows) else ""
+    compared = any({"versus", "versus_start"} & row.keys() for row in report.rows)
+    colours = f"; green (better) or red (worse) p up to {LEVEL}" if compared else ""
     parts.append(f'<p class="soft">In the tables, bold marks the fewest errors with as many mixtures{colours}.</p>')
     parts += [f"<p>{escape(system)}: {escape(choice)}.</p>" for system, choice in report.choices.items()]
     if report.paper:
         parts.append(f"<h3>The paper {escape(report.paper.key)}</h3><p>{escape(report.paper.protocol)}</p>")
         parts.append(f'<p class="soft">{escape(report.paper.reference)}</p>')
+    if report.durations:
+        parts.append(f"<h3>Durations of words ({escape(report.durations[0])})</h3>{plain_table(durations(report))}")
     return parts
 
 

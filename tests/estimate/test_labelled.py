@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
-from margo.estimate.ml import split, update
-from margo.estimate.options import MlOptions
-from margo.estimate.segments import accumulate_segments, frame_segments
+from margo.estimate.labelled import accumulate_segments, frame_segments
+from margo.estimate.ml import MlOptions, split, update
 from margo.gaussian.pool import single_gaussians
 from margo.model.hmm import flat_start, whole_words
 from oracles import log_gaussians, unit_paths
@@ -94,7 +93,7 @@ def test_best_paths_are_those_of_enumeration(hmms, x):
     assert len(assigned) == 4  # with skips, two frames are enough
     stats = accumulate_segments(hmms, [(x, SEGMENTS)], even=False)
     check(stats, summed(hmms, x, assigned))
-    assert stats.log_likelihood == pytest.approx(total, rel=1e-5)
+    assert stats.objective == pytest.approx(total, rel=1e-5)
 
 
 def test_segmental_k_means_never_falls():
@@ -115,7 +114,7 @@ def test_segmental_k_means_never_falls():
     totals = []
     for _ in range(8):
         stats = accumulate_segments(hmms, utterances, even=False)
-        totals.append(stats.log_likelihood)
+        totals.append(stats.objective)
         hmms, _ = update(hmms, stats, MlOptions(double=True))
     assert np.diff(totals).min() > -1e-3 and totals[-1] > totals[0] + 10
     found = np.concatenate([hmms.pool.means[unit.states] for unit in hmms.units])

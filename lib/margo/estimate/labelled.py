@@ -36,8 +36,8 @@ def accumulate_segments(hmms: HmmSet, utterances: Iterable[tuple], even: bool) -
     """Statistics of utterances ``(x [T, D], segments)`` for a model of one Gaussian a state whose words are units.
 
     A segment's frames are shared out over its unit's states in equal parts (``even``), or by the best path through the
-    unit. Segments too short for their unit are left out; ``frames`` counts what was used, and ``log_likelihood`` sums
-    the paths' scores, which rise from pass to pass (it stays 0 for even shares).
+    unit. Segments too short for their unit are left out; ``frames`` counts what was used, and ``objective`` sums the
+    paths' scores, which rise from pass to pass (it stays 0 for even shares).
     """
     _check(hmms)
     compiled = scorer(hmms.pool)
@@ -53,7 +53,7 @@ def accumulate_segments(hmms: HmmSet, utterances: Iterable[tuple], even: bool) -
             else:
                 path = viterbi(graphs[name], scores[first:last, graphs[name].states])
                 positions = path and path.nodes  # the emitting nodes of this graph are the unit's states in their order
-                stats.log_likelihood += path.score if path else 0.0
+                stats.objective += path.score if path else 0.0
             if positions is None:
                 continue
             states = unit.states[positions]
