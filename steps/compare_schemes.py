@@ -29,7 +29,7 @@ def run(options: Options, step):
     import numpy as np
 
     from margo.formats.samples import read_samples
-    from margo.kernel.systems import Setting, classify
+    from margo.kernel.selection import Setting, classify
     from margo.tasks import mixture_kernels as kernels
 
     files = read_samples(step.input_file(options.data))

@@ -41,7 +41,7 @@ def run(options: Options, step):
     from margo.formats.plots import PLOTS, write_plots
     from margo.formats.samples import read_samples
     from margo.kernel.joint import centre_groups
-    from margo.kernel.systems import choose, classify, families, grid, plurality, rank
+    from margo.kernel.selection import choose, classify, families, grid, plurality, rank
     from margo.tasks import mixture_kernels as kernels
 
     files = read_samples(step.input_file(options.data))
