@@ -45,11 +45,11 @@ def union(paths) -> dict[str, tuple[str, ...]]:
 
     table: dict[str, tuple[str, ...]] = {}
     for path in paths:
-        found = read_transcripts(path)
-        twice = sorted(found.keys() & table.keys())
+        lines = read_transcripts(path)
+        twice = sorted(lines.keys() & table.keys())
         if twice:
             raise MargoError(f"{path}: {len(twice)} utterances were in another run's test set too, such as {twice[0]}")
-        table |= found
+        table |= lines
     return table
 
 

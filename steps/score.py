@@ -51,8 +51,8 @@ def run(options: Options, step):
         extra["map"] = options.map.name
     system, mixtures, decoded = options.system, options.mixtures, options.set
     if not (system and mixtures and decoded):
-        found = place_of(folder)
-        system, mixtures, decoded = system or found[0], mixtures or found[1], decoded or found[2]
+        named = place_of(folder)
+        system, mixtures, decoded = system or named[0], mixtures or named[1], decoded or named[2]
     speakers = options.data / "utt2spk"
     facts, written = score_transcripts(
         options.out.parent, references, hypotheses, system=system, mixtures=mixtures, set=decoded,
