@@ -102,12 +102,12 @@ check_options() {
     first=${list# }; first=${first%% *}
     last=${list% }; last=${last##* }
     stage=${stage:-$first}; stop_stage=${stop_stage:-$last}
-    [[ $stage =~ ^[0-9]+$ ]] || usage_error "--stage is '$stage', expected one of$list"
-    [[ $stop_stage =~ ^[0-9]+$ ]] || usage_error "--stop-stage is '$stop_stage', expected one of$list"
-    (( 10#$stage <= 10#$last )) || usage_error "--stage is $stage, expected one of$list"
+    [[ $stage =~ ^[0-9]+$ ]] || usage_error "--stage is '$stage', expected one of${list% }"
+    [[ $stop_stage =~ ^[0-9]+$ ]] || usage_error "--stop-stage is '$stop_stage', expected one of${list% }"
+    (( 10#$stage <= 10#$last )) || usage_error "--stage is $stage, expected one of${list% }"
     (( 10#$stage <= 10#$stop_stage )) || usage_error "no stage from $stage to $stop_stage"
     for (( n = 10#$stage; n <= 10#$stop_stage && n <= 10#$last; n++ )); do [[ $list == *" $n "* ]] && break; done
-    (( n <= 10#$stop_stage && n <= 10#$last )) || usage_error "no stage from $stage to $stop_stage; there are$list"
+    (( n <= 10#$stop_stage && n <= 10#$last )) || usage_error "no stage from $stage to $stop_stage; there are${list% }"
     [[ $nj =~ ^[1-9][0-9]*$ ]] || usage_error "--nj is '$nj', expected a whole number, 1 or more"
     [[ $seed =~ ^[0-9]+$ ]] || usage_error "--seed is '$seed', expected a whole number"
     [ -z "${fault:-}" ] || usage_error "$fault"

@@ -42,9 +42,9 @@ class MlOptions(Knobs):
     double: bool = knob(False, "matrix products in float64 instead of float32")
     anneal: int = knob(
         0, "first passes behind a flat start, with one variance for all, while the log-likelihoods' scale rises to 1",
-        least=0,
+        least=0, needs={"init": False},
     )  # fmt: skip
-    anneal_from: float = knob(0.01, "the scale that they start with", above=0, most=1)
+    anneal_from: float = knob(0.01, "the scale that they start with", above=0, most=1, needs={"anneal": True})
 
 
 DEFAULTS = MlOptions()

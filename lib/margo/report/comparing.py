@@ -23,17 +23,17 @@ def compare_folders(a, b, speakers: Mapping[str, str] | None = None, level: floa
         groups = np.array([speakers[name] for name in names])
     counts = np.array([[of[name][1] for name in names] for of in utterances])  # [2, N, CSID]
     errors, lengths = counts[:, :, 1:].sum(axis=2), counts[0][:, [0, 1, 3]].sum(axis=1)
-    found = compare(errors[0], errors[1], lengths, np.random.default_rng(seed), groups)
+    compared = compare(errors[0], errors[1], lengths, np.random.default_rng(seed), groups)
     decisive = "mcnemar" if (lengths == 1).all() else "matched_pairs"
-    p = getattr(found, f"p_{decisive}")
-    better = None if p > level or found.difference == 0 else ("b" if found.difference > 0 else "a")
+    p = getattr(compared, f"p_{decisive}")
+    better = None if p > level or compared.difference == 0 else ("b" if compared.difference > 0 else "a")
     return {
         "a": {"folder": str(a), **_row(scores[0])},
         "b": {"folder": str(b), **_row(scores[1])},
         "unit": "utterance" if speakers is None else "speaker",
         "utterances": len(names),
         "utterances_that_differ": int(np.sum(errors[0] != errors[1])),
-        **asdict(found),
+        **asdict(compared),
         "decisive": decisive,
         "p": p,
         "level": level,
