@@ -3,6 +3,8 @@
 All see the log-likelihoods of every class's mixture: votes of pairwise machines (svm-ll-pairs), one against the rest
 (svm-ll-rest), error-correcting output codes (svm-ll-codes), the all-in-one machine (svm-ll-joint). Several --starts are
 runs of the same experiment.
+
+Example: steps/compare_schemes.py --data exp/deterding/data/vowels.csv --out exp/deterding/score/schemes
 """
 
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ def run(options: Options, step):
 
     from margo.formats.samples import read_samples
     from margo.kernel.systems import Setting, classify
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     files = read_samples(step.input_file(options.data))
     train = files["train"]

@@ -1,6 +1,9 @@
 """Recognise the utterances of one or more feature folders with a model; writes OUT/<set>/hyp.
 
 A set is named after its feature folder. The model's own grammar is used; scores are log-likelihoods of the best path.
+
+Example: steps/decode.py --model exp/tidigits/mce_1 --data exp/tidigits/mfcc/dev exp/tidigits/mfcc/test \
+--out exp/tidigits/decode/mce_1
 """
 
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 Used by steps/recipe.sh. Prints lines of words with tabs between, "-" for nothing: `fault MESSAGE` where something is
 wrong; `path NAME VALUE`, made absolute; `stage NUMBER TITLE` of the stages that speech recipes share; and `system NAME
 STAGE STEP START READS OPTIONS WHAT`, in the order of the table, of each that --criteria takes.
+
+Example: steps/plan.py --offers hmm --criteria "ml mce" --mix "1 2" --exp exp/tidigits
 """
 
 from dataclasses import dataclass

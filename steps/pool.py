@@ -1,6 +1,8 @@
 """Pool decodings of several runs that tested different utterances, as when every speaker is left out in turn.
 
 Writes OUT/data/test with the test sets of all runs, and OUT/decode/<model>/test/hyp for every model that all decoded.
+
+Example: steps/pool.py --exp exp/words/ann exp/words/bob --out exp/words/all
 """
 
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 Costs and ties of the alignment are sclite's (substitution 4, insertion and deletion 3; a substitution is preferred over
 an insertion, an insertion over a deletion, from the end). An utterance without a hypothesis counts as deleted whole and
 is named; a hypothesis without a transcript is refused.
+
+Example: steps/score.py --hyp exp/tidigits/decode/ml_1/test --data exp/tidigits/mfcc/test
 """
 
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ candidates are ranked by their errors on left-out training speakers, the simpler
 vote. How many (--together) is chosen by leaving out each speaker from the ranking as well: the fewest errors, the fewer
 of equals. The test set is used after the choice, once. --centre takes each speaker's own mean from the features first,
 which needs no labels but all samples of a speaker. Writes all candidates, best first, into tried.csv.
+
+Example: steps/select_kernel.py --data exp/deterding/data/vowels.csv --out exp/deterding/score/chosen
 """
 
 from dataclasses import dataclass
@@ -40,7 +42,7 @@ def run(options: Options, step):
     from margo.formats.samples import read_samples
     from margo.kernel.joint import centre_groups
     from margo.kernel.systems import choose, classify, families, grid, plurality, rank
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     files = read_samples(step.input_file(options.data))
     train = files["train"]

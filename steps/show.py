@@ -1,6 +1,8 @@
 """Show what is in an experiment folder: a model, its training, or any step's record.
 
 --htk FILE also writes the model as HTK's hmmdefs.
+
+Example: steps/show.py exp/tidigits/ml_1 --unit one
 """
 
 from dataclasses import dataclass

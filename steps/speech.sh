@@ -45,7 +45,8 @@ train_systems() {  # the wanted systems of a stage: <system>_<m> for every m of 
         for m in $mix; do
             from=(--init "$exp/${start}_$m")
             if [[ ${reads_of[$system]} == *nbest* ]]; then from+=(--nbest "$exp/nbest/${start}_$m"); fi
-            if [ "$start" = "$system" ]; then from=(--init "$before" --mixtures "$m" "${first_options[@]}"); fi
+            if [ "$start" = "$system" ]; then from=(--mixtures "$m" ${before:+--init "$before"}); fi
+            if [ "$start$before" = "$system" ]; then from+=("${first_options[@]}"); fi
             before=$exp/${system}_$m
             work "${step_of[$system]}" "${from[@]}" ${options_of[$system]} --data "$exp/mfcc/train" \
                 --dev "$exp/mfcc/dev" --seed "$seed" --overwrite "$overwrite" --out "$before"

@@ -2,12 +2,14 @@
 
 For every number of labels and draw: EM on the labelled samples, then hybrid training on them alone (supervised) and on
 all (semi-supervised, [R18] (16)). Writes labels.json and plots.json ([R18] Table 2).
+
+Example: steps/sweep_labels.py --data exp/digits/data/pca --out exp/digits/labels
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import HybridOptions
+from margo.classify.hybrid import HybridOptions
 from margo.runtime.step import Seeded, main, option
 
 

@@ -1,6 +1,9 @@
 """Error of classifiers against the part of features missing from test samples, marginalised ([PW10] Fig. 4, [R18] 3).
 
 The same features of the same samples are missing for every classifier. Writes missing.json and plots.json.
+
+Example: steps/sweep_missing.py --model exp/timit/gmm-ml exp/timit/gmm-mm --data exp/timit/frames \
+--out exp/timit/missing
 """
 
 from dataclasses import dataclass

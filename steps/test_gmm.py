@@ -1,6 +1,9 @@
 """Classify the test samples with trained GMM classifiers and score them; several models are runs of one experiment.
 
 Writes <out>/<set>/score.json and score/ for every set asked for, and predictions.csv of the first model.
+
+Example: steps/test_gmm.py --model exp/spirals/0/gmm-mm_12 --data exp/spirals/data/0 --system gmm-mm \
+--out exp/spirals/test/gmm-mm_12
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,8 @@
 """Score scikit-learn's SVM, nearest neighbours and multi-layer perceptron on the same tables: references, not systems.
 
 Settings are chosen on dev.npz from a small grid; the classifier then trains on train and dev.
+
+Example: steps/test_peers.py --systems svm-rbf knn --data exp/digits/data/pca --out exp/digits/test/references
 """
 
 from dataclasses import dataclass

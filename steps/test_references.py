@@ -2,6 +2,8 @@
 
 Settings are chosen by leaving out one training speaker at a time where the data name speakers. bayes classifies by the
 true densities of the artificial task.
+
+Example: steps/test_references.py --data exp/deterding/data/vowels.csv --out exp/deterding/score/references
 """
 
 from dataclasses import dataclass
@@ -20,9 +22,9 @@ class Options:
 
 
 def run(options: Options, step):
+    from margo.kernel.artificial import bayes
     from margo.kernel.references import choose, make
-    from margo.kernel.synthetic import bayes
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     files = kernels.read_runs(options.data, step)
     for system in options.systems:

@@ -2,6 +2,9 @@
 
 Writes <system>_<mixtures>/<set> for every feature folder, before training (the system's name then ends in -init) and
 after. Ties of two words are settled by their own machine, of more by the likelihoods of the HMMs.
+
+Example: steps/test_word_kernel.py --model exp/isolet/kernel/svm-llr-mean_1 --data exp/isolet/mfcc/test \
+--out exp/isolet/score/svm-llr-mean_1
 """
 
 from dataclasses import dataclass

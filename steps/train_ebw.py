@@ -1,12 +1,15 @@
 """Train a GMM classifier for conditional likelihood or margin by the extended Baum-Welch algorithm ([PW10]).
 
 Starts from a classifier of train_gmm with diagonal covariances; can be interrupted and goes on where it was.
+
+Example: steps/train_ebw.py --criterion mm --init exp/spirals/0/gmm-ml_12 --data exp/spirals/data/0 \
+--out exp/spirals/0/gmm-mm_12
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import EbwOptions
+from margo.classify.ebw_training import EbwOptions
 from margo.runtime.step import Seeded, main, option
 
 

@@ -2,12 +2,14 @@
 
 Starts from a classifier of train_gmm. dev.npz, where there is one, chooses the epoch; --with-dev trains on it instead,
 for as many --epochs as there are. Samples without a label are used through (16).
+
+Example: steps/train_hybrid.py --init exp/timit/hybrid-ll --data exp/timit/phones --out exp/timit/hybrid-ll-lm
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import HybridOptions
+from margo.classify.hybrid import HybridOptions
 from margo.runtime.step import Seeded, main, option
 
 

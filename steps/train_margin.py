@@ -2,12 +2,14 @@
 
 Starts from a classifier of train_gmm, which says which Gaussian of its class is responsible for each sample.
 --faithful alternates between matrices and the rest, with sample constraints, as the paper prints it.
+
+Example: steps/train_margin.py --init exp/digits/gmm-ml_1 --data exp/digits/data/pca --out exp/digits/mm-smo_1
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import MarginOptions
+from margo.classify.maxmargin import MarginOptions
 from margo.runtime.step import Seeded, main, option
 
 

@@ -3,12 +3,15 @@
 For corpora of single words. Each utterance becomes one vector: the log-likelihood ratio of two words' models and its
 derivatives. Writes model.npz (the HMMs), kernels.npz (parameters and machines of every pair before and after training),
 progress.jsonl (W summed over pairs) and pairs.jsonl (every step of every pair).
+
+Example: steps/train_word_kernel.py --init exp/isolet/ml_1 --data exp/isolet/mfcc/train \
+--out exp/isolet/kernel/svm-llr-mean_1
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.kernel.options import KernelOptions
+from margo.kernel.descent import KernelOptions
 from margo.runtime.step import Parallel, main, option
 
 
@@ -27,7 +30,8 @@ def run(options: Options, step):
 
     from margo.formats.models import write_model
     from margo.runtime.parallel import map_chunks
-    from margo.tasks import kernels, passes, speech, word_kernels
+    from margo.tasks import mixture_kernels as kernels
+    from margo.tasks import passes, speech, word_kernels
 
     step.input(options.init, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))

@@ -7,6 +7,8 @@ that what was held out chooses the settings and nothing else.
 --space gives choices (cost=1,3,10), ranges (rate=1e-4:1e-2:log, margin=5:100) or whole numbers (rank=5..25). Choices
 alone are tried one and all; ranges are searched by Optuna's sampler. Writes best.toml, which any trainer takes as
 --conf, and trials.json.
+
+Example: steps/tune.py --trainer train_gmm --data exp/digits/data/pca --space mixtures=1,2,4 --out exp/digits/tuned
 """
 
 from dataclasses import dataclass

@@ -8,10 +8,9 @@ import pytest
 from sklearn.svm import SVC
 
 from margo.errors import MargoError
-from margo.kernel import gmm
 from margo.kernel.joint import centre_groups
 from margo.kernel.metric import measure
-from margo.kernel.scorespace import score
+from margo.kernel.scorespace import fit_mixtures, score
 from margo.kernel.systems import (
     SCHEMES,
     Setting,
@@ -27,7 +26,7 @@ from margo.kernel.systems import (
     rank,
 )
 from margo.runtime.parallel import Here
-from margo.tasks.kernels import classify_left_out
+from margo.tasks.mixture_kernels import classify_left_out
 
 
 def samples(rng, n=120, classes=4, spread=0.3):
@@ -47,9 +46,9 @@ def test_every_scheme_separates_separable_classes(scheme, width, starts):
 def test_training_changes_decisions(scheme, space):
     rng = np.random.default_rng(4)
     x, y = samples(rng, spread=1.0)
-    bank = gmm.fit(x, y, 4, 1, rng)
+    pool = fit_mixtures(x, y, 1, rng)
     setting = Setting(1, space=space, scheme=scheme)
-    plain, trained = decide_start(x, y, x, bank, [setting, replace(setting, iterations=5)], None)
+    plain, trained = decide_start(x, y, x, pool, [setting, replace(setting, iterations=5)], None)
     assert plain.shape == trained.shape == (120, 4 if scheme == "joint" else 6)
     assert 0 < np.abs(plain - trained).max() < 10
 
@@ -58,9 +57,9 @@ def test_training_changes_decisions(scheme, space):
 def test_a_pairs_space_is_cut_from_that_of_all_classes(space):
     rng = np.random.default_rng(5)
     x, y = samples(rng)
-    bank = gmm.fit(x, y, 4, 2, rng)
-    cut = pair_scores(score(bank, x, space.replace("llr", "ll"))[0], 1, 3, 4)
-    np.testing.assert_allclose(cut, score(bank.take([1, 3]), x, space)[0], rtol=1e-12, atol=1e-12)
+    pool = fit_mixtures(x, y, 2, rng)
+    cut = pair_scores(score(pool, x, space.replace("llr", "ll"))[0], 1, 3, 4)
+    np.testing.assert_allclose(cut, score(pool.take([1, 3]), x, space)[0], rtol=1e-12, atol=1e-12)
 
 
 def test_kernel_features_are_the_kernel():
@@ -79,10 +78,10 @@ def test_kernel_features_are_the_kernel():
 def test_pairwise_decisions_are_scikit_learns():
     rng = np.random.default_rng(7)
     x, y = samples(rng, spread=1.5)
-    bank = gmm.fit(x, y, 4, 1, rng)
+    pool = fit_mixtures(x, y, 1, rng)
     setting = Setting(1, scheme="pairs", width=1.0, cost=2.0)
-    ours = decide_start(x[:90], y[:90], x[90:], bank, [setting], None)[0][:, 0]
-    phi = score(bank, x, "ll")[0]
+    ours = decide_start(x[:90], y[:90], x[90:], pool, [setting], None)[0][:, 0]
+    phi = score(pool, x, "ll")[0]
     z = measure(phi[:90]).factor(phi)
     own = y[:90] <= 1
     peer = SVC(C=2.0, gamma=1 / (2 * z.shape[1]), tol=1e-6).fit(z[:90][own], y[:90][own])

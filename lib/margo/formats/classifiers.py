@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from margo.classify.gmm import KINDS, Classifier
+from margo.classify.gmm import Classifier
 from margo.classify.maxmargin import MaxMargin
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import read_npz, write_npz
+from margo.gaussian.covariances import TYPES
+from margo.gaussian.pool import GaussianPool
 
 FORMAT = "margo-classifier-1"
 GAUSSIAN = ("log_priors", "offsets", "log_weights", "means", "diagonal", "factor")
@@ -18,7 +20,9 @@ def arrays_of(model: Classifier | MaxMargin) -> tuple[str, dict[str, np.ndarray]
         kind, start = arrays_of(model.start)
         start = {f"start_{name}": value for name, value in start.items()} | {"start_kind": np.array(kind)}
         return "max-margin", {name: np.asarray(getattr(model, name)) for name in MARGIN} | start
-    return model.kind, {name: np.asarray(getattr(model, name)) for name in GAUSSIAN}
+    pool = model.pool
+    values = (model.log_priors, pool.offsets, pool.log_weights, pool.means, *pool.covariances.parts())
+    return pool.covariances.kind, dict(zip(GAUSSIAN, values))
 
 
 def classifier_of(kind: str, arrays: dict[str, np.ndarray]) -> Classifier | MaxMargin:
@@ -27,7 +31,9 @@ def classifier_of(kind: str, arrays: dict[str, np.ndarray]) -> Classifier | MaxM
         begun = {name: arrays[f"start_{name}"] for name in GAUSSIAN}
         start = classifier_of(str(arrays["start_kind"]), begun)
         return MaxMargin(**{name: arrays[name] for name in MARGIN}, start=start)
-    return Classifier(kind=kind, **{name: arrays[name] for name in GAUSSIAN})
+    covariances = TYPES[kind].from_parts(arrays["diagonal"], arrays["factor"])
+    pool = GaussianPool(arrays["means"], covariances, arrays["log_weights"], arrays["offsets"])
+    return Classifier(pool, arrays["log_priors"])
 
 
 def write_classifier(path, model: Classifier | MaxMargin, names, criterion: str, **meta) -> None:
@@ -42,7 +48,7 @@ def read_classifier(path) -> tuple[Classifier | MaxMargin, dict]:
     if meta.get("format") != FORMAT:
         raise MargoError(f"{path}: not a classifier of margo (format {meta.get('format')!r}, expected {FORMAT!r})")
     kind = meta.get("kind")
-    if kind not in (*KINDS, "max-margin"):
+    if kind not in (*TYPES, "max-margin"):
         raise MargoError(f"{path}: unknown kind {kind!r}")
     needed = (*MARGIN, *(f"start_{name}" for name in GAUSSIAN)) if kind == "max-margin" else GAUSSIAN
     faults = [f"array {name} is missing" for name in needed if name not in arrays]

@@ -4,8 +4,8 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz
+from margo.gaussian.pool import GaussianPool
 from margo.model.hmm import HmmSet, Unit
-from margo.model.pool import GaussianPool
 
 KIND = "margo hmm set"
 VERSION = 1

@@ -12,13 +12,14 @@ from functools import cache
 import numpy as np
 
 from margo.errors import MargoError
-from margo.kernel import gmm
+from margo.gaussian.mixtures import log_mixtures
+from margo.gaussian.pool import GaussianPool
+from margo.kernel.descent import DescentOptions
 from margo.kernel.joint import train_joint
 from margo.kernel.metric import measure
 from margo.kernel.multiclass import decode, one_versus_rest, output_codes, pairs, vote
-from margo.kernel.options import SPACES, MarginOptions
 from margo.kernel.pairs import train_pair
-from margo.kernel.scorespace import score
+from margo.kernel.scorespace import SPACES, fit_mixtures, from_vector, score
 from margo.kernel.svm import solve_all, solve_binary
 
 SCHEMES = ("pairs", "rest", "codes", "joint")
@@ -105,19 +106,19 @@ def kernel_features(phi: np.ndarray, n: int, width: float) -> np.ndarray:
     return kernel @ (vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def steps(setting: Setting) -> MarginOptions:
-    return MarginOptions(cost=setting.cost, iterations=setting.iterations, step=0.1)
+def steps(setting: Setting) -> DescentOptions:
+    return DescentOptions(cost=setting.cost, iterations=setting.iterations, step=0.1)
 
 
-def decide_start(x, y, rest, bank: gmm.Bank, settings: list[Setting], code: np.ndarray | None) -> list[np.ndarray]:
-    """Decisions [N', machines] on ``rest`` of each setting's machines, from one bank trained on ``x``, ``y``."""
-    classes, n = len(bank.means), len(x)
+def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: np.ndarray | None) -> list[np.ndarray]:
+    """Decisions [N', machines] on ``rest`` of each setting's machines, from one pool trained on ``x``, ``y``."""
+    classes, n = pool.n_states, len(x)
     both = np.concatenate([x, rest])
     listed = pairs(classes)
 
     @cache
     def scores(space):
-        return score(bank, both, space)[0]
+        return score(pool, both, space)[0]
 
     @cache
     def features(space, width, pair=None):
@@ -135,9 +136,9 @@ def decide_start(x, y, rest, bank: gmm.Bank, settings: list[Setting], code: np.n
         own = (y == pair[0]) | (y == pair[1])
         signs = np.where(y[own] == pair[0], 1, -1)
         if setting.iterations:
-            start = bank.take(pair)
+            start = pool.take(pair)
             trained = train_pair(x[own], signs, start, setting.space, "diagonal", steps(setting))
-            return trained.decide(score(gmm.from_vector(trained.theta, start), rest, setting.space)[0])[:, 0]
+            return trained.decide(score(from_vector(trained.theta, start), rest, setting.space)[0])[:, 0]
         if setting.space.startswith("llr"):
             return binary(features(setting.space, setting.width, pair), signs, setting.cost)
         made = features(setting.space, setting.width)
@@ -145,8 +146,8 @@ def decide_start(x, y, rest, bank: gmm.Bank, settings: list[Setting], code: np.n
 
     def of_all(setting):
         if setting.iterations:
-            trained = train_joint(x, y, bank, setting.space, steps(setting))
-            return trained.decide(score(gmm.from_vector(trained.theta, bank), rest, setting.space)[0])
+            trained = train_joint(x, y, pool, setting.space, steps(setting))
+            return trained.decide(score(from_vector(trained.theta, pool), rest, setting.space)[0])
         made = features(setting.space, setting.width)
         machine = solve_all(made[:n], y, setting.cost, **ROUGH)
         return made[n:] @ machine.weights + machine.bias
@@ -181,11 +182,11 @@ def classify(x, y, rest, settings: list[Setting], starts: int, seed, bits: int =
     log_lik, total = 0.0, [0.0] * len(settings)
     for start in range(starts if mixtures > 1 else 1):  # one component a class has one solution
         rng = np.random.default_rng([*np.atleast_1d(seed), start])
-        bank = gmm.fit(x, y, classes, mixtures, rng, tied=tied, floor=floor)
-        log_lik = log_lik + gmm.log_likelihoods(bank, rest)
-        made = decide_start(x, y, rest, bank, settings, code)
-        total = [before + now for before, now in zip(total, made)]
-    return np.stack([settle(setting.scheme, made, log_lik, code) for setting, made in zip(settings, total)])
+        pool = fit_mixtures(x, y, mixtures, rng, tied, floor)
+        log_lik = log_lik + log_mixtures(pool, rest)
+        decisions = decide_start(x, y, rest, pool, settings, code)
+        total = [before + now for before, now in zip(total, decisions)]
+    return np.stack([settle(setting.scheme, sums, log_lik, code) for setting, sums in zip(settings, total)])
 
 
 def settle(scheme: str, decisions: np.ndarray, log_lik: np.ndarray, code: np.ndarray | None) -> np.ndarray:

@@ -1,0 +1,83 @@
+"""Every step and local program by its command line: its help, its example, the configuration files that speak to it."""
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+from margo.runtime.options import parse, read_table
+
+ROOT = Path(__file__).parents[2]
+STEPS = sorted((ROOT / "steps").glob("*.py"))
+PROGRAMS = {path.stem: path for path in (*(ROOT / "local").glob("*.py"), *STEPS)}
+SLOW = {"sklearn", "cvxpy", "pandas", "matplotlib", "librosa"}  # to load at every start
+NO_CONF = {"systems"}  # tables of conf/ that are no settings of steps are named _phones, _classes, _speakers
+
+
+@pytest.fixture(scope="module")
+def modules():
+    return {path.stem: runpy.run_path(str(path)) for path in STEPS}
+
+
+@pytest.mark.parametrize("name", [path.stem for path in STEPS])
+def test_every_step_shows_an_example_that_its_own_parser_takes(name, modules, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    program, *argv = shlex.split(modules[name]["__doc__"].partition("\nExample: ")[2])
+    assert program == f"steps/{name}.py"
+    options = parse(name, modules[name]["__doc__"], modules[name]["Options"], argv, PROGRAMS)
+    assert is_dataclass(options)
+
+
+def test_help_of_every_step_is_quick_to_show():
+    """No package that is slow to load is loaded for it; one process shows them all."""
+    code = f"""
+import runpy, sys
+for path in {list(map(str, STEPS))!r}:
+    sys.argv = [path, "--help"]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        assert not end.code, path
+    slow = {SLOW!r} & sys.modules.keys()
+    assert not slow, f"{{path}} loads {{slow}}"
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("usage: ") == ended.stdout.count("\nrunning:\n") == len(STEPS)
+
+
+def test_the_configuration_files_hold_what_steps_have():
+    checked = 0
+    for path in sorted((ROOT / "conf").glob("*.toml")):
+        if path.stem in NO_CONF or re.search("_(phones|classes|speakers)$", path.stem):
+            continue
+        for table, held in tomllib.loads(path.read_text()).items():
+            _, faults = read_table(path, table, held, runpy.run_path(str(PROGRAMS[table]))["Options"])
+            assert not faults
+            checked += 1
+    assert checked >= 8
+
+
+def test_every_option_is_a_knob_whose_needs_are_options_too(modules):
+    for name, module in modules.items():
+        names = {each.name for each in fields(module["Options"])}
+        for each in fields(module["Options"]):
+            assert each.metadata.get("help"), f"{name}: {each.name} has no help"
+            assert each.metadata.get("needs", {}).keys() <= names, f"{name}: {each.name} needs what is not there"
+
+
+def test_a_misspelt_table_ends_a_real_step_before_it_writes(tmp_path):
+    (tmp_path / "c.toml").write_text("[train_mmce]\nslope = 1\n")
+    (tmp_path / "d.toml").write_text("[train_mce]\nslop = 1\n")
+    told = {"c": "[train_mmce] (nearest: train_mce)", "d": "[train_mce] has no option slop (nearest: slope)"}
+    for conf, says in told.items():
+        argv = ["--model", "m", "--data", "d", "--out", tmp_path / "out", "--conf", tmp_path / f"{conf}.toml"]
+        ended = subprocess.run([sys.executable, ROOT / "steps" / "decode.py", *argv], capture_output=True, text=True)
+        assert ended.returncode == 2 and says in ended.stderr and ended.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
