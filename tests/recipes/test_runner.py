@@ -1,7 +1,6 @@
 """The recipe runner: options, stages, and failures that tell what to do."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -113,24 +112,3 @@ def test_every_recipe_takes_the_systems_it_says_it_does(script, tmp_path):
         assert done.returncode == 2 and "--partial is 'perhaps'" in done.stderr
     done = subprocess.run([script, "--exp", tmp_path, "--criteria", "tea"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.endswith(f"--criteria has 'tea', expected some of: {' '.join(names)}\n")
-
-
-def imports_of_help(path) -> dict[str, int]:
-    """Microseconds spent on each module that ``--help`` of a step imports."""
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", path, "--help"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.startswith("usage: "), path
-    rows = [line.removeprefix("import time:").split("|") for line in done.stderr.splitlines() if line.count("|") == 2]
-    return {row[2].strip(): int(row[0]) for row in rows if row[0].strip().isdigit()}
-
-
-def test_help_of_every_step_imports_little(root):
-    for path in sorted([*root.glob("steps/*.py"), *root.glob("local/*_data.py")]):
-        imported = imports_of_help(path)
-        heavy = imported.keys() & {"numba", "scipy", "librosa", "cvxpy", "sklearn", "pandas", "matplotlib", "optuna"}
-        assert not heavy, f"{path.name} --help imports {heavy}"
-        seconds = sum(imported.values()) / 1e6
-        if seconds > 0.5:  # a busy machine? the quicker of two looks counts
-            seconds = min(seconds, sum(imports_of_help(path).values()) / 1e6)
-        assert seconds < 0.5, f"{path.name} --help spends {seconds:.2f} s on imports"
