@@ -34,6 +34,7 @@ def tidigits(root):
         (["--criteria", "ml foo"], "--criteria has 'foo', expected some of: ml mce"),
         (["--criteria", " "], "--criteria is empty"),
         (["--corpus", "/no/such/corpus"], "no such file or folder"),
+        (["--systems", "/no/such.toml"], "/no/such.toml: cannot be read as TOML"),
         (["stage", "2"], "unexpected argument 'stage'"),
     ],
 )
