@@ -9,15 +9,15 @@ Example: steps/decode.py --model exp/tidigits/mce_1 --data exp/tidigits/mfcc/dev
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Parallel, main, option
+from margo.runtime.step import Parallel, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Parallel):
-    model: Path = option(help="folder of the model")
-    data: tuple[Path, ...] = option(help="feature folders")
-    out: Path = option(help="folder to write")
-    beam: float = option(0.0, help="give up states this far under the best of their frame; 0 searches everything")
+    model: Path = knob(help="folder of the model")
+    data: tuple[Path, ...] = knob(help="feature folders")
+    out: Path = knob(help="folder to write")
+    beam: float = knob(0.0, "give up states this far under the best of their frame; 0 searches everything", least=0)
 
 
 def run(options: Options, step):

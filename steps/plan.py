@@ -9,17 +9,17 @@ Example: steps/plan.py --offers hmm --criteria "ml mce" --mix "1 2" --exp exp/ti
 
 from dataclasses import dataclass
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    offers: str = option(help="systems and families of them that the recipe takes, with spaces between")
-    criteria: str = option(help="systems asked for")
-    mix: str | None = option(None, help="numbers of Gaussians asked for, where the recipe has any")
-    systems: str = option("", help="table that adds to conf/systems.toml or replaces rows of it")
-    exp: str = option(help="folder of the run, in which models may be already")
-    corpus: str = option("", help="corpus asked for")
+class Options(Knobs):
+    offers: str = knob(help="systems and families of them that the recipe takes, with spaces between")
+    criteria: str = knob(help="systems asked for")
+    mix: str | None = knob(None, "numbers of Gaussians asked for, where the recipe has any")
+    systems: str = knob("", "table that adds to conf/systems.toml or replaces rows of it")
+    exp: str = knob(help="folder of the run, in which models may be already")
+    corpus: str = knob("", "corpus asked for")
 
 
 def run(options: Options, step):

@@ -8,13 +8,13 @@ Example: steps/pool.py --exp exp/words/ann exp/words/bob --out exp/words/all
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    exp: tuple[Path, ...] = option(help="experiment folders of the runs")
-    out: Path = option(help="folder to write")
+class Options(Knobs):
+    exp: tuple[Path, ...] = knob(help="experiment folders of the runs")
+    out: Path = knob(help="folder to write")
 
 
 def run(options: Options, step):

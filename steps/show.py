@@ -8,14 +8,14 @@ Example: steps/show.py exp/tidigits/ml_1 --unit one
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    folder: Path = option(positional=True, help="folder of a step")
-    unit: str = option("", help="show the parameters of this unit too")
-    htk: Path | None = option(None, help="file to write the model to, in HTK's format")
+class Options(Knobs):
+    folder: Path = knob(positional=True, help="folder of a step")
+    unit: str = knob("", "show the parameters of this unit too")
+    htk: Path | None = knob(None, "file to write the model to, in HTK's format")
 
 
 def run(options: Options, step):

@@ -10,16 +10,16 @@ Example: steps/test_kernel.py --model exp/gaussians/kernel/llr_1 --data exp/gaus
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    model: Path = option(help="folder of train_kernel")
-    data: tuple[Path, ...] = option(help="the CSV files it was trained with, in the same order, or their folder")
-    out: Path = option(help="folder to write")
-    system: str = option("", help="name of the trained system (default: svm-SPACE); before training it ends in -init")
-    ml: bool = option(False, help="score the mixtures by themselves as well, as gmm-ml")
+class Options(Knobs):
+    model: Path = knob(help="folder of train_kernel")
+    data: tuple[Path, ...] = knob(help="the CSV files it was trained with, in the same order, or their folder")
+    out: Path = knob(help="folder to write")
+    system: str = knob("", "name of the trained system (default: svm-SPACE); before training it ends in -init")
+    ml: bool = knob(False, "score the mixtures by themselves as well, as gmm-ml")
 
 
 def run(options: Options, step):

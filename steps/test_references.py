@@ -9,16 +9,16 @@ Example: steps/test_references.py --data exp/deterding/data/vowels.csv --out exp
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 SYSTEMS = ("svm-rbf", "svm-linear", "qda", "knn", "bayes")
 
 
 @dataclass(frozen=True)
-class Options:
-    data: tuple[Path, ...] = option(help="CSV files with the columns split, speaker (to choose by), class, features")
-    out: Path = option(help="folder to write")
-    systems: tuple[str, ...] = option(("svm-rbf", "qda", "knn"), choices=SYSTEMS, help="what to score")
+class Options(Knobs):
+    data: tuple[Path, ...] = knob(help="CSV files with the columns split, speaker (to choose by), class, features")
+    out: Path = knob(help="folder to write")
+    systems: tuple[str, ...] = knob(("svm-rbf", "qda", "knn"), "what to score", SYSTEMS)
 
 
 def run(options: Options, step):

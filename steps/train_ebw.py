@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from margo.classify.ebw_training import EbwOptions
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(EbwOptions, Seeded):
-    data: Path = option(help="data folder with train.npz (and dev.npz)")
-    init: Path = option(help="folder of train_gmm to start from")
-    out: Path = option(help="folder to write")
-    with_dev: bool = option(False, help="train on dev.npz too, once it has chosen what it had to")
-    overwrite: bool = option(False, help="replace an unfinished run that had other settings")
+    data: Path = knob(help="data folder with train.npz (and dev.npz)")
+    init: Path = knob(help="folder of train_gmm to start from")
+    out: Path = knob(help="folder to write")
+    with_dev: bool = knob(False, "train on dev.npz too, once it has chosen what it had to")
+    overwrite: bool = knob(False, "replace an unfinished run that had other settings")
 
 
 def run(options: Options, step):

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from margo.classify.gmm import GmmOptions
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(GmmOptions, Seeded):
-    data: Path = option(help="data folder with train.npz (and dev.npz)")
-    out: Path = option(help="folder to write")
-    with_dev: bool = option(False, help="train on dev.npz too, once it has chosen what it had to")
+    data: Path = knob(help="data folder with train.npz (and dev.npz)")
+    out: Path = knob(help="folder to write")
+    with_dev: bool = knob(False, "train on dev.npz too, once it has chosen what it had to")
 
 
 def run(options: Options, step):

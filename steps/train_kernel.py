@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from margo.kernel.descent import KernelOptions
-from margo.knobs import knob
-from margo.runtime.step import Parallel, Seeded, main, option
+from margo.runtime.step import Parallel, Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(KernelOptions, Parallel, Seeded):
-    data: tuple[Path, ...] = option(help="CSV files with the columns split, class and features, or their folder")
-    out: Path = option(help="folder to write")
+    data: tuple[Path, ...] = knob(help="CSV files with the columns split, class and features, or their folder")
+    out: Path = knob(help="folder to write")
     mixtures: int = knob(1, "Gaussians per class", least=1)
-    tied: bool = option(False, help="one variance for all Gaussians of all classes")
+    tied: bool = knob(False, "one variance for all Gaussians of all classes")
     starts: int = knob(1, "EM starts for each data file; one Gaussian per class has one start", least=1)
 
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from margo.kernel.descent import KernelOptions
-from margo.runtime.step import Parallel, main, option
+from margo.runtime.step import Parallel, knob, main
 
 
 @dataclass(frozen=True)
 class Options(KernelOptions, Parallel):
-    init: Path = option(help="folder of the maximum-likelihood model")
-    data: Path = option(help="feature folder to train on")
-    out: Path = option(help="folder to write")
-    window: int = option(-1, help="frames apart up to which time correlation enters second derivatives; -1 is all")
-    features: int = option(0, help="scores to keep, by Fisher ratio; 0 is all")
-    per_frame: bool = option(True, help="divide the scores of an utterance by its length")
+    init: Path = knob(help="folder of the maximum-likelihood model")
+    data: Path = knob(help="feature folder to train on")
+    out: Path = knob(help="folder to write")
+    window: int = knob(-1, "frames apart up to which time correlation enters second derivatives; -1 is all", least=-1)
+    features: int = knob(0, "scores to keep, by Fisher ratio; 0 is all", least=0)
+    per_frame: bool = knob(True, "divide the scores of an utterance by its length")
 
 
 def run(options: Options, step):

@@ -74,7 +74,7 @@ def typed(kind: type, value):
     whole = isinstance(value, int) and not isinstance(value, bool)
     number = whole or isinstance(value, float) and math.isfinite(value)
     fits = {int: whole, float: number, bool: isinstance(value, bool)}
-    if not fits.get(kind, isinstance(value, str)):
+    if not fits.get(kind, number or isinstance(value, str)):  # a number may stand where a word may
         raise ValueError(f"is {value!r}, expected {WANTED.get(kind, kind.__name__)}")
     return kind(value)
 

@@ -129,7 +129,8 @@ def test_conf_sets_options_and_the_command_line_wins(tmp_path, programs):
     [
         ("[thing]\nrtae = 1", "[thing] has no option rtae (nearest: rate)"),
         ("[thing]\nrate = '3'", "expected a number"),
-        ("[thing]\nkind = 3", "kind is 3, expected text"),
+        ("[thing]\nkind = 3", "kind is 3, expected one of a, b"),
+        ("[thing]\nkind = true", "kind is True, expected text"),
         ("[thing]\nrate = [1, 2]", "expected one value"),
         ("[thing", "Expected"),
         ("rate = 1", "rate stands outside of any table"),

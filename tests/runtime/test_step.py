@@ -16,15 +16,15 @@ from pathlib import Path
 
 from margo.formats.atomic import atomic
 from margo.runtime.parallel import map_chunks
-from margo.runtime.step import Parallel, main, option
+from margo.runtime.step import Parallel, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Parallel):
-    out: Path = option(help="folder to write")
-    data: str = option("", help="folder to read")
-    made_by: str = option("make_mfcc", help="step that makes it")
-    fault: str = option("", help="what goes wrong")
+    out: Path = knob(help="folder to write")
+    data: str = knob("", help="folder to read")
+    made_by: str = knob("make_mfcc", help="step that makes it")
+    fault: str = knob("", help="what goes wrong")
 
 
 def work(chunk):

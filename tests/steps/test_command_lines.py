@@ -6,11 +6,12 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from margo.knobs import Knobs
 from margo.runtime.options import parse, read_table
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,7 @@ def test_every_step_shows_an_example_that_its_own_parser_takes(name, modules, mo
     program, *argv = shlex.split(modules[name]["__doc__"].partition("\nExample: ")[2])
     assert program == f"steps/{name}.py"
     options = parse(name, modules[name]["__doc__"], modules[name]["Options"], argv, PROGRAMS)
-    assert is_dataclass(options)
+    assert isinstance(options, Knobs)
 
 
 def test_help_of_every_step_is_quick_to_show():
@@ -81,3 +82,35 @@ def test_a_misspelt_table_ends_a_real_step_before_it_writes(tmp_path):
         ended = subprocess.run([sys.executable, ROOT / "steps" / "decode.py", *argv], capture_output=True, text=True)
         assert ended.returncode == 2 and says in ended.stderr and ended.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+TRAIN = "--data d --out o"
+IDLE = [
+    ("train_ml", f"{TRAIN} --tune-penalties 0 4", "--tune-penalties needs --tune-scales"),
+    ("train_ml", f"{TRAIN} --tune-scales 2 --dev v", "--tune-scales needs --dev and --grammar bigram"),
+    ("train_ml", f"{TRAIN} --init m --insertion-penalty -4", "--insertion-penalty does nothing with --init"),
+    ("train_ml", f"{TRAIN} --init m --grammar loop --states 4", "--states does nothing with --init; --grammar does"),
+    ("train_ml", f"{TRAIN} --grammar isolated --insertion-penalty 1", "needs --grammar auto or loop or bigram"),
+    ("train_ml", f"{TRAIN} --grammar loop --scale 2", "--scale needs --grammar bigram"),
+    ("train_ml", f"{TRAIN} --labels l", "--labels needs --start labels"),
+    ("train_lme", f"{TRAIN} --init m --misrecognised true", "--misrecognised needs --hard"),
+    ("train_lme", f"{TRAIN} --init m --hard true --nu 0.5", "--nu does nothing with --hard"),
+    ("score", "--hyp h --data d --map-table to39", "--map-table needs --map"),
+    ("compare", "a b --data d", "--data needs --by speaker"),
+    ("make_mfcc", f"{TRAIN} --cmvn-variance true", "--cmvn-variance needs --cmvn utterance or speaker"),
+]
+
+
+@pytest.mark.parametrize("name, line, says", IDLE)
+def test_no_option_is_silently_without_effect(name, line, says, modules, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        parse(name, "", modules[name]["Options"], line.split(), PROGRAMS)
+    assert stopped.value.code == 2 and says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line", ["--states 4 --silence-states 3", "--init m --conf conf/timit.toml --dev v", "--init m --mixtures 2"]
+)
+def test_what_recipes_ask_of_train_ml_is_taken(line, modules, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    parse("train_ml", "", modules["train_ml"]["Options"], f"{TRAIN} {line}".split(), PROGRAMS)

@@ -14,7 +14,7 @@ from margo.errors import MargoError, refuse
 from margo.estimate.criterion import Criterion
 from margo.estimate.moves import check_result
 from margo.estimate.stats import Stats, add_gaussians
-from margo.gaussian.likelihood import evaluate, scorer
+from margo.gaussian.likelihood import batches, evaluate, scorer
 from margo.gaussian.pool import GaussianPool
 from margo.knobs import Knobs, knob
 from margo.model.graph import align_graph
@@ -42,9 +42,9 @@ class MlOptions(Knobs):
     double: bool = knob(False, "matrix products in float64 instead of float32")
     anneal: int = knob(
         0, "first passes behind a flat start, with one variance for all, while the log-likelihoods' scale rises to 1",
-        least=0,
+        least=0, needs={"init": False},
     )  # fmt: skip
-    anneal_from: float = knob(0.01, "the scale that they start with", above=0, most=1)
+    anneal_from: float = knob(0.01, "the scale that they start with", above=0, most=1, needs={"anneal": True})
 
 
 DEFAULTS = MlOptions()
@@ -123,6 +123,19 @@ def unusable(hmms: HmmSet, x: np.ndarray, words) -> str | None:
     return None
 
 
+def by_words(hmms: HmmSet, utterances: Iterable[tuple]) -> tuple[dict[tuple, list], list[tuple[str, str]]]:
+    """``({words: [(name, x), ...]}, dropped)``: those with the same words are done together."""
+    groups: dict[tuple, list] = {}
+    dropped = []
+    for name, x, words in utterances:
+        reason = unusable(hmms, x, words)
+        if reason:
+            dropped.append((name, reason))
+        else:
+            groups.setdefault(tuple(words), []).append((name, x))
+    return groups, dropped
+
+
 def accumulate(
     hmms: HmmSet, utterances: Iterable[tuple], options: MlOptions = DEFAULTS, scale: float = 1.0
 ) -> Stats:  # fmt: skip
@@ -132,27 +145,21 @@ def accumulate(
     log-likelihoods of frames, makes posteriors softer (annealing), and the objective that of the scaled ones.
     """
     stats = Stats.zeros(hmms)
-    dropped = []
-    groups: dict[tuple, list] = {}
-    for name, x, words in utterances:
-        reason = unusable(hmms, x, words)
-        if reason:
-            dropped.append((name, reason))
-        else:
-            groups.setdefault(tuple(words), []).append((name, x))
+    groups, dropped = by_words(hmms, utterances)
     dtype = np.float64 if options.double else np.float32
     for words, members in groups.items():
         graph = align_graph(hmms, words)
         compiled = scorer(hmms.pool, graph.states, dtype)
         arc_counts = np.zeros(graph.n_arcs)
-        for batch in _batches(members):
+        for run in batches([len(x) for _, x in members], BATCH):
+            batch = members[run]
             evaluation = evaluate(compiled, np.concatenate([x for _, x in batch]))
             lengths = np.array([len(x) for _, x in batch])
-            found = posteriors(graph, evaluation.log_likelihoods, np.concatenate([[0], np.cumsum(lengths)]), scale)
-            add_gaussians(stats, compiled, evaluation, found.occupancies, options.prune)
-            arc_counts += found.arc_counts
-            counted = np.isfinite(found.log_likelihood)
-            stats.objective += float(found.log_likelihood[counted].sum())
+            result = posteriors(graph, evaluation.log_likelihoods, np.concatenate([[0], np.cumsum(lengths)]), scale)
+            add_gaussians(stats, compiled, evaluation, result.occupancies, options.prune)
+            arc_counts += result.arc_counts
+            counted = np.isfinite(result.log_likelihood)
+            stats.objective += float(result.log_likelihood[counted].sum())
             stats.frames += int(lengths[counted].sum())
             stats.utterances += int(counted.sum())
             for i in np.flatnonzero(~counted):
@@ -238,17 +245,6 @@ def split(hmms: HmmSet, mixtures: int) -> HmmSet:
 def converged(previous: float | None, current: float, tolerance: float) -> bool:
     """The stop rule: the log-likelihood per frame rose by less than ``tolerance`` (or fell)."""
     return previous is not None and current - previous < tolerance
-
-
-def _batches(members: list) -> Iterable[list]:
-    batch, frames = [], 0
-    for member in members:
-        if batch and frames + len(member[1]) > BATCH:
-            yield batch
-            batch, frames = [], 0
-        batch.append(member)
-        frames += len(member[1])
-    yield batch
 
 
 def _weights(pool: GaussianPool, occupancy: np.ndarray, dead_weight: float) -> tuple[np.ndarray, np.ndarray]:

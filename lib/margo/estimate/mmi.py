@@ -20,11 +20,11 @@ from functools import lru_cache
 import numpy as np
 
 from margo.estimate.criterion import Criterion, IterationOptions
-from margo.estimate.ml import unusable
+from margo.estimate.ml import by_words
 from margo.estimate.moves import PARAMETERS, ebw_step
 from margo.estimate.paths import misfit
 from margo.estimate.stats import Stats, add_contested, add_gaussians, add_moments
-from margo.gaussian.likelihood import evaluate, flatten, scorer
+from margo.gaussian.likelihood import batches, evaluate, flatten, scorer
 from margo.gaussian.room import Room
 from margo.knobs import knob
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
@@ -76,23 +76,10 @@ def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> 
     space.begin()
     stats = Stats.zeros(hmms)
     stats.own = Stats.zeros(hmms) if options.tau else None
-    groups: dict[tuple, list] = {}  # utterances with the same words are done together
-    dropped = []
-    for name, x, words in utterances:
-        reason = unusable(hmms, x, words)
-        if reason:
-            dropped.append((name, reason))
-        else:
-            groups.setdefault(tuple(words), []).append((name, x))
-    batch, frames = [], 0
-    for words, members in groups.items():
-        for name, x in members:
-            if batch and frames + len(x) > BATCH:
-                dropped += space.add(stats, batch)
-                batch, frames = [], 0
-            batch.append((name, x, words))
-            frames += len(x)
-    dropped += space.add(stats, batch) if batch else []
+    groups, dropped = by_words(hmms, utterances)
+    ordered = [(name, x, words) for words, members in groups.items() for name, x in members]
+    for run in batches([len(x) for _, x, _ in ordered], BATCH):
+        dropped += space.add(stats, ordered[run])
     space.finish(stats)
     stats.dropped = tuple(dropped)
     return stats
@@ -209,11 +196,11 @@ class _Space:
         for i in np.flatnonzero(wanted & np.isnan(totals)):
             exact, place = graph(), slice(bounds[i], bounds[i + 1])
             columns = np.searchsorted(self.graph.states, exact.states)
-            found = posteriors(exact, flat.scores[place][:, columns], scale=kappa)
-            occupancies[place, columns] += found.occupancies
-            totals[i] = found.log_likelihood[0]
+            result = posteriors(exact, flat.scores[place][:, columns], scale=kappa)
+            occupancies[place, columns] += result.occupancies
+            totals[i] = result.log_likelihood[0]
             if self.transitions:
-                transitions += exact.transition_counts(found.arc_counts, len(transitions))
+                transitions += exact.transition_counts(result.arc_counts, len(transitions))
         return totals
 
     def boosts(self, batch, scores: np.ndarray, bounds: np.ndarray, fits: np.ndarray) -> np.ndarray:

@@ -58,7 +58,8 @@ def ebw_step(hmms: HmmSet, stats: Stats, parameters, growth: float) -> tuple[Hmm
     mean, in deviations)."""
     pool = hmms.pool
     net = stats.about(pool.means)
-    occupancy, constants = net[0], smoothing_constants(pool.variances, net, stats.against, growth)
+    occupancy = stats.occupancy
+    constants = smoothing_constants(pool.variances, net, stats.against, growth)
     shift, variances = ebw_update(np.zeros_like(pool.means), pool.variances, net, constants)
     check_result(hmms, shift, variances, occupancy)
     means, log_weights, floored = pool.means, pool.log_weights, 0

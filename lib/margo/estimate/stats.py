@@ -5,28 +5,23 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numba import njit
 
-from margo.gaussian.likelihood import Evaluation, Scorer, centre_of
+from margo.gaussian.likelihood import Evaluation, Scorer
+from margo.gaussian.moments import Moments
 from margo.model.hmm import HmmSet
 
 FRAMES = 2048  # summed in the products' own precision; longer sums continue in float64
 
 
 @dataclass(eq=False)
-class Stats:
-    """Sums over frames and Gaussians of weighted moments about the fixed point ``centre`` ([D], or [K, D]).
+class Stats(Moments):
+    """Moments of frames, whose weights count for a Gaussian or against it, and what else a pass over utterances leaves.
 
-    Weights count for a Gaussian or against it. occupancy [K] = sum w, first [K, D] = sum w (x - centre), second [K, D]
-    = sum w (x - centre)^2 and transitions [P] (expected counts) are net, for minus against; ``against`` [K] and
+    The moments and transitions [P] (expected counts) are net, for minus against; ``against`` [K] and
     transitions_against [P] are the negative sides alone (none in maximum likelihood), positive numbers. objective, and
     errors (utterances recognised wrongly), frames and utterances that counted, ``dropped`` as (utterance, reason)
-    pairs; ``own``: the positive side's statistics, where I-smoothing needs them. The centre comes from the model, so
-    that all chunks of a pass share it; sums about it keep their digits.
+    pairs; ``own``: the positive side's statistics, where I-smoothing needs them.
     """
 
-    centre: np.ndarray
-    occupancy: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
     transitions: np.ndarray
     against: np.ndarray
     transitions_against: np.ndarray
@@ -41,7 +36,7 @@ class Stats:
     def zeros(cls, hmms: HmmSet, centre: np.ndarray | None = None) -> "Stats":
         (gaussians, dimension), transitions = hmms.pool.means.shape, len(hmms.log_transitions)
         shapes = (gaussians, (gaussians, dimension), (gaussians, dimension), transitions, gaussians, transitions)
-        return cls(centre_of(hmms.pool) if centre is None else centre, *map(np.zeros, shapes))
+        return cls(hmms.pool.centre if centre is None else centre, *map(np.zeros, shapes))
 
     def __add__(self, other: "Stats") -> "Stats":
         if not np.array_equal(self.centre, other.centre):
@@ -49,11 +44,6 @@ class Stats:
         names = [field.name for field in fields(self) if field.name not in ("centre", "own")]
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         return Stats(self.centre, **sums, own=None if self.own is None else self.own + other.own)
-
-    def about(self, means: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``(occupancy, first, second)`` about ``means`` [K, D] instead."""
-        n, gap = self.occupancy[:, None], means - self.centre
-        return self.occupancy, self.first - n * gap, self.second - 2 * gap * self.first + n * gap**2
 
     def means(self) -> np.ndarray:
         """Mean of the data each Gaussian saw, [K, D]; NaN where it saw none."""

@@ -11,6 +11,12 @@ from margo.gaussian.pool import GaussianPool
 
 FORMAT = "margo-classifier-1"
 GAUSSIAN = ("log_priors", "offsets", "log_weights", "means", "diagonal", "factor")
+STORED = {  # names of the arrays in the file, and of what a type of covariance has in them
+    "diagonal": {"diagonal": "variances"},
+    "full": {"factor": "matrices"},
+    "dplr": {"diagonal": "diagonal", "factor": "factor"},
+    "dplr-precision": {"diagonal": "diagonal", "factor": "factor"},
+}
 MARGIN = ("centre", "scale", "offsets", "psi", "linear", "constant")
 
 
@@ -20,9 +26,11 @@ def arrays_of(model: Classifier | MaxMargin) -> tuple[str, dict[str, np.ndarray]
         kind, start = arrays_of(model.start)
         start = {f"start_{name}": value for name, value in start.items()} | {"start_kind": np.array(kind)}
         return "max-margin", {name: np.asarray(getattr(model, name)) for name in MARGIN} | start
-    pool = model.pool
-    values = (model.log_priors, pool.offsets, pool.log_weights, pool.means, *pool.covariances.parts())
-    return pool.covariances.kind, dict(zip(GAUSSIAN, values))
+    pool, kind = model.pool, model.pool.covariances.kind
+    arrays = {name: getattr(pool, name) for name in ("offsets", "log_weights", "means")}
+    arrays |= {"diagonal": np.empty((pool.n_gaussians, 0)), "factor": np.empty((*pool.means.shape, 0))}
+    arrays |= {name: getattr(pool.covariances, own) for name, own in STORED[kind].items()}
+    return kind, {"log_priors": model.log_priors, **arrays}
 
 
 def classifier_of(kind: str, arrays: dict[str, np.ndarray]) -> Classifier | MaxMargin:
@@ -31,7 +39,7 @@ def classifier_of(kind: str, arrays: dict[str, np.ndarray]) -> Classifier | MaxM
         begun = {name: arrays[f"start_{name}"] for name in GAUSSIAN}
         start = classifier_of(str(arrays["start_kind"]), begun)
         return MaxMargin(**{name: arrays[name] for name in MARGIN}, start=start)
-    covariances = TYPES[kind].from_parts(arrays["diagonal"], arrays["factor"])
+    covariances = TYPES[kind](**{own: arrays[name] for name, own in STORED[kind].items()})
     pool = GaussianPool(arrays["means"], covariances, arrays["log_weights"], arrays["offsets"])
     return Classifier(pool, arrays["log_priors"])
 

@@ -9,7 +9,6 @@ Samples ``x[N, D]``, Gaussians K. Every type has the same few methods:
     fitted             the M-step: the likeliest of the type, or a likelier one, for given scatter
     floored            no variance below a floor
     wrong              what is not a covariance, as (Gaussian, dimension, value)
-    parts, from_parts  as the arrays of a file
 
 A new type is one more class, with an entry in ``TYPES`` and, where EM is to train it, in ``FITTED``.
 """
@@ -48,11 +47,6 @@ class Diagonal(Covariances):
 
     variances: np.ndarray
     kind = "diagonal"
-
-    @classmethod
-    def broad(cls, variances):
-        """From variances [K, D]."""
-        return cls(variances)
 
     def log_densities(self, x, means) -> np.ndarray:
         """The sum over the observed dimensions: two products."""
@@ -94,13 +88,6 @@ class Diagonal(Covariances):
     def dense(self) -> np.ndarray:
         return self.variances[:, :, None] * np.eye(self.variances.shape[1])
 
-    def parts(self):
-        return self.variances, np.empty((*self.variances.shape, 0))
-
-    @classmethod
-    def from_parts(cls, diagonal, factor):
-        return cls(diagonal)
-
 
 @dataclass(frozen=True, eq=False)
 class Full(Covariances):
@@ -108,10 +95,6 @@ class Full(Covariances):
 
     matrices: np.ndarray
     kind = "full"
-
-    @classmethod
-    def broad(cls, variances):
-        return cls(variances[:, :, None] * np.eye(variances.shape[1]))
 
     @property
     def variances(self) -> np.ndarray:
@@ -163,13 +146,6 @@ class Full(Covariances):
     def dense(self) -> np.ndarray:
         return self.matrices
 
-    def parts(self):
-        return np.empty((len(self.matrices), 0)), self.matrices
-
-    @classmethod
-    def from_parts(cls, diagonal, factor):
-        return cls(factor)
-
 
 @dataclass(frozen=True, eq=False)
 class LowRank(Covariances):
@@ -180,11 +156,6 @@ class LowRank(Covariances):
     factor: np.ndarray
     kind = "dplr"
     precision = False
-
-    @classmethod
-    def broad(cls, variances):
-        """EM starts with full matrices, which :func:`low_rank` cuts down."""
-        return Full.broad(variances)
 
     @property
     def variances(self) -> np.ndarray:
@@ -258,13 +229,6 @@ class LowRank(Covariances):
     def dense(self) -> np.ndarray:
         return self.diagonal[:, :, None] * np.eye(self.diagonal.shape[1]) + self.factor @ self.factor.transpose(0, 2, 1)
 
-    def parts(self):
-        return self.diagonal, self.factor
-
-    @classmethod
-    def from_parts(cls, diagonal, factor):
-        return cls(diagonal, factor)
-
 
 class LowRankPrecision(LowRank):
     """The same for the inverses of the covariances ([R18] (12)); what hybrid training makes, EM does not train it."""
@@ -291,9 +255,6 @@ class LowRankPrecision(LowRank):
 
     def dense(self) -> np.ndarray:
         return np.linalg.inv(super().dense())
-
-    def fitted(self, scatter, keep, tied=False):
-        raise MargoError("precisions that are diagonal plus low rank cannot be trained by EM")
 
 
 TYPES = {each.kind: each for each in (Diagonal, Full, LowRank, LowRankPrecision)}

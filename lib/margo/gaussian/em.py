@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from margo.errors import MargoError
-from margo.gaussian.covariances import FITTED, LowRank, low_rank
+from margo.gaussian.covariances import FITTED, Diagonal, Full, LowRank, low_rank
 from margo.gaussian.kmeans import any_points, distinct_points, far_points, kmeans
 from margo.gaussian.mixtures import responsibilities
 from margo.gaussian.moments import Moments
@@ -86,7 +86,9 @@ def start(x, y, options: EmOptions, ridge: float, rng) -> GaussianPool:
         sizes.append(len(used))
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     K = int(offsets[-1])
-    covariances = FITTED[options.covariance].broad(np.tile(spread, (K, 1)))
+    covariances = Diagonal(np.tile(spread, (K, 1)))
+    if options.covariance != Diagonal.kind:  # low rank starts full and is cut down in the end
+        covariances = Full(covariances.dense())
     means = np.concatenate(centres) if broad else np.tile(np.nanmean(x, axis=0), (K, 1))
     pool = GaussianPool(means, covariances, -np.log(np.repeat(sizes, sizes)), offsets)
     if not broad:

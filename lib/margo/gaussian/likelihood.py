@@ -49,11 +49,6 @@ class Evaluation:
     totals: np.ndarray
 
 
-def centre_of(pool: GaussianPool) -> np.ndarray:
-    """The point about which products and statistics are taken, [D]."""
-    return pool.centre
-
-
 def scorer(pool: GaussianPool, states=None, dtype=np.float32) -> Scorer:
     """Compile ``states`` of ``pool`` (all by default) for :func:`log_likelihoods` and :func:`evaluate`."""
     states = np.arange(pool.n_states) if states is None else np.asarray(states, np.int64)

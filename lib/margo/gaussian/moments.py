@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Moments:
-    """Sums over samples with weights w, about ``centre`` [D], whatever criterion the weights come from.
+    """Sums over samples with weights w, about ``centre`` ([D], or [K, D]), whatever criterion the weights come from.
 
     occupancy [K] = sum w, first [K, D] = sum w (x - centre), second = sum w (x - centre)^2 [K, D], or the outer
     products [K, D, D] of Gaussians that are not diagonal. The centre comes from the model, so that all chunks of a pass

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from margo.knobs import TRUTHS, flag, kind_of, limits, spoken, typed, value_faults
 
-FILES, OTHERS, RUNNING = "files", "settings", "running"  # headings of --help: first, where nothing else is said, last
+FILES, TRAINING, OTHERS, RUNNING = "files", "training", "settings", "running"  # headings of --help
 
 
 class Parser(argparse.ArgumentParser):
@@ -144,10 +144,10 @@ def make_parser(name: str, description: str, options_class, declared: dict, hint
 
 
 def group_of(options_class, declared, hint) -> str:
-    """The knob's own heading, or its class's, or one by its type."""
+    """The knob's own heading, or its class's; else files for paths, training for the settings of an algorithm."""
     owner = next(each for each in options_class.__mro__ if declared.name in each.__dict__.get("__annotations__", {}))
     own = declared.metadata.get("group") or owner.__dict__.get("GROUP")
-    return own or (FILES if kind_of(hint)[0] is Path else OTHERS)
+    return own or (FILES if kind_of(hint)[0] is Path else OTHERS if owner is options_class else TRAINING)
 
 
 def placeholder(declared, hint) -> str:

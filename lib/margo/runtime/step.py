@@ -20,8 +20,7 @@ from margo.knobs import Knobs, knob
 from margo.runtime import record
 from margo.runtime.options import RUNNING, parse
 
-__all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main", "option"]
-option = knob
+__all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from margo.formats.models import pack_many, unpack_many
-from margo.model.hmm import HmmSet
 from margo.runtime import epochs
 
 
@@ -21,8 +20,8 @@ class State:
     """The model; the best so far, its cost (lower is better), the steps it took, and looks at others since; and the
     criterion's memory, None once there is nothing more to do."""
 
-    hmms: HmmSet
-    best: HmmSet
+    hmms: object
+    best: object
     memory: dict | None
     cost: float = np.inf
     chosen: int = 0
@@ -77,23 +76,17 @@ class Training:
         return replace(state, idle=state.idle + bool(np.isfinite(cost)))
 
     def save(self, state: State) -> tuple[dict, dict]:
-        memory = state.memory or {}
-        models = {"now": state.hmms} | ({} if state.best is state.hmms else {"best": state.best})
-        models |= {f"memory.{name}": value for name, value in memory.items() if isinstance(value, HmmSet)}
-        metas, arrays = pack_many(models)
-        arrays |= {f"memory.{name}": value for name, value in memory.items() if isinstance(value, np.ndarray)}
-        plain = {name: value for name, value in memory.items() if not isinstance(value, HmmSet | np.ndarray)}
-        kept = {"cost": state.cost, "chosen": state.chosen, "idle": state.idle}
-        return {"models": metas, "memory": plain, "kept": kept}, arrays
+        values = vars(state) | {f"memory {name}": value for name, value in (state.memory or {}).items()}
+        del values["memory"]
+        if state.best is state.hmms:  # once is enough
+            del values["best"]
+        return pack_many(values)
 
     def load(self, meta: dict, arrays: dict) -> State:
-        models = unpack_many(meta["models"], arrays)
-        memory, prefix = dict(meta["memory"]), "memory."
-        modelled = tuple(f"{name}." for name in models)
-        for name, value in [*models.items(), *arrays.items()]:
-            if name.startswith(prefix) and not name.startswith(modelled):
-                memory[name.removeprefix(prefix)] = value
-        return State(models["now"], models.get("best", models["now"]), memory, **meta["kept"])
+        values, memory, prefix = {}, {}, "memory "
+        for name, value in unpack_many(meta, arrays).items():
+            (memory if name.startswith(prefix) else values)[name.removeprefix(prefix)] = value
+        return State(**{"best": values["hmms"], **values, "memory": memory})
 
 
 def fit(step, criterion, start, corpus, errors=None) -> tuple[State, list[dict]]:

@@ -109,7 +109,7 @@ def write_result(step, system: str, mixtures: int, split: str, truths, predictio
 
 def left_out(data, starts: int, seed: int, task) -> np.ndarray:
     """Classes [settings, N'] of one group of ``data`` = (x, y, groups), for ``task`` = (settings, group)."""
-    from margo.kernel.systems import classify
+    from margo.kernel.selection import classify
 
     (x, y, groups), (settings, group) = data, task
     out = groups == group
@@ -120,7 +120,7 @@ def classify_left_out(data, settings: list, starts: int, seed: int, where, step)
     """Classes [settings, N] of ``data`` = (x, y, groups), each group's by systems trained on the others."""
     from functools import partial
 
-    from margo.kernel.systems import families
+    from margo.kernel.selection import families
     from margo.runtime.parallel import map_chunks
 
     tasks = [(family, group) for family in families(settings) for group in np.unique(data[2])]

@@ -1,6 +1,5 @@
 """The whole of a training step: read, train by some criterion, write the model that is the result."""
 
-import json
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from margo.estimate.ml import grown
 from margo.estimate.start import Moments, moments
 from margo.formats.models import write_model
 from margo.formats.plots import PLOTS, write_plots
+from margo.formats.transcripts import read_nbest
 from margo.knobs import Knobs, knob
 from margo.model.bigram import bigram_counts, log_bigram
 from margo.model.grammar import grammar
@@ -85,34 +85,42 @@ def read_lists(options, step) -> dict[str, list[tuple[str, ...]]]:
     if listing["options"]["n"] <= options.competitors:
         raise MargoError(f"--nbest {folder}: {listing['options']['n']} strings an utterance, --competitors "
                          f"{options.competitors} needs {options.competitors + 1}")  # fmt: skip
-    with open(folder / "nbest.jsonl", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return {row["utt"]: [tuple(hypothesis["words"]) for hypothesis in row["hyps"]] for row in rows}
+    return read_nbest(folder / "nbest.jsonl")
 
 
 # -- Maximum likelihood ------------------------------------------------------------------------------------------------
+
+
+NEW = {"init": False}  # what only a model that is made anew has use for
 
 
 @dataclass(frozen=True)
 class StartOptions(Knobs):
     """The models that maximum likelihood starts from without ``--init``, and their grammar."""
 
-    start: str = knob("flat", "where training starts without --init", ("flat", "labels"))
-    labels: Path | None = knob(None, "CTM file of hand labels, for --start labels")
-    states: int = knob(12, "emitting states of a word", least=1)
-    skip: float = knob(0.0, "probability, at the start, of skipping a state; 0 allows no skips", least=0)
-    silence_states: int = knob(0, "states of an optional silence around and between words; 0 for none", least=0)
-    grammar: str = knob("auto", "what may be recognised", ("auto", "isolated", "loop", "bigram"))
-    insertion_penalty: float = knob(0.0, "added to the score for every word of a loop or bigram")
-    scale: float = knob(1.0, "factor of a bigram's log probabilities")
+    GROUP = "start and grammar"
+    start: str = knob("flat", "where training starts without --init", ("flat", "labels"), needs=NEW)
+    labels: Path | None = knob(None, "CTM file of hand labels", needs={"start": ("labels",)})
+    states: int = knob(12, "emitting states of a word", least=1, needs=NEW)
+    skip: float = knob(0.0, "probability, at the start, of skipping a state; 0 allows no skips", least=0, needs=NEW)
+    silence_states: int = knob(
+        0, "states of an optional silence around and between words; 0 for none", least=0, needs=NEW
+    )
+    grammar: str = knob("auto", "what may be recognised", ("auto", "isolated", "loop", "bigram"), needs=NEW)
+    insertion_penalty: float = knob(
+        0.0, "added to the score for every word", needs={**NEW, "grammar": ("auto", "loop", "bigram")}
+    )
+    scale: float = knob(1.0, "factor of a bigram's log probabilities", needs={**NEW, "grammar": ("bigram",)})
     tune_scales: tuple[float, ...] = knob((), "scales of the bigram to try on --dev (none: --scale it is)")
-    tune_penalties: tuple[float, ...] = knob((0.0,), "insertion penalties to try with each of --tune-scales")
+    tune_penalties: tuple[float, ...] = knob(
+        (0.0,), "insertion penalties to try with each of --tune-scales", needs={"tune_scales": True}
+    )
 
     def faults(self) -> list[str]:
         faults = super().faults()
         if self.start == "labels" and not self.labels:
             faults.append("--start labels needs --labels")
-        if self.tune_scales and not (self.dev and self.grammar == "bigram"):
+        if self.tune_scales and not (self.dev and (self.init or self.grammar == "bigram")):
             faults.append("--tune-scales needs --dev and --grammar bigram")
         return faults
 
@@ -147,6 +155,8 @@ def grammar_of(options, data: speech.Speech) -> dict:
     kind = options.grammar
     if kind == "auto":
         kind = "isolated" if data.isolated else "loop"
+        if data.isolated and options.insertion_penalty:
+            raise MargoError("--insertion-penalty does nothing: every transcript is one word")
     table = None
     if kind == "bigram":
         table = log_bigram(bigram_counts((item.words for item in data.items), data.vocabulary))

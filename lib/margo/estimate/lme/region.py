@@ -32,8 +32,9 @@ class LmeOptions(PatienceOptions):
     tokens: str = knob("all", "support tokens: all, or this many with the smallest margins")
     threshold: float = knob(0.0, "take only tokens whose margin is at most this (gamma); 0 for no bound", least=0)
     hard: bool = knob(False, "maximise the smallest margin of tokens that are recognised, as the paper does")
-    misrecognised: bool = knob(False, "with --hard, count misrecognised tokens too")
-    nu: float = knob(0.3, "share of the pairs that decide the soft margin: C = 1 / (nu pairs)", above=0, most=1)
+    misrecognised: bool = knob(False, "count misrecognised tokens too", needs={"hard": True})
+    nu: float = knob(0.3, "share of the pairs that decide the soft margin: C = 1 / (nu pairs)", above=0, most=1,
+                       needs={"hard": False})  # fmt: skip
     radius: str = knob("auto", "r^2 / K of the ball around the means an epoch; auto adapts it")
     competitors: int = knob(3, "competing strings a token", least=1)
     per_frame: bool = knob(False, "divide margins by the number of frames")

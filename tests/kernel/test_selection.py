@@ -11,7 +11,7 @@ from margo.errors import MargoError
 from margo.kernel.joint import centre_groups
 from margo.kernel.metric import measure
 from margo.kernel.scorespace import fit_mixtures, score
-from margo.kernel.systems import (
+from margo.kernel.selection import (
     SCHEMES,
     Setting,
     choose,
