@@ -33,6 +33,7 @@ def tidigits(root):
         (["--criteria", "ml foo"], "--criteria has 'foo', expected some of: ml mce"),
         (["--criteria", " "], "--criteria is empty"),
         (["--corpus", "/no/such/corpus"], "no such file or folder"),
+        (["--systems", "/no/such.toml"], "/no/such.toml: cannot be read as TOML"),
         (["stage", "2"], "unexpected argument 'stage'"),
     ],
 )
@@ -112,3 +113,8 @@ def test_every_recipe_takes_the_systems_it_says_it_does(script, tmp_path):
         assert done.returncode == 2 and "--partial is 'perhaps'" in done.stderr
     done = subprocess.run([script, "--exp", tmp_path, "--criteria", "tea"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.endswith(f"--criteria has 'tea', expected some of: {' '.join(names)}\n")
+
+
+def test_what_every_recipe_begins_with_imports_no_compiler(root):
+    check = "import runpy, sys; runpy.run_path(sys.argv[1]); sys.exit(bool({'numpy', 'numba'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", check, root / "steps" / "plan.py"]).returncode == 0
