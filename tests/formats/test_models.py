@@ -1,11 +1,13 @@
 """model.npz there and back, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz
-from margo.formats.models import read_model, write_model
+from margo.formats.models import pack, read_model, unpack, write_model
 from margo.model.hmm import HmmSet
 from oracles import random_hmms
 
