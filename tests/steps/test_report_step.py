@@ -314,6 +314,26 @@ def test_the_start_is_what_the_records_say_and_else_what_the_table_says(run, exp
             assert row["versus_start"] == row["versus"]
 
 
+def test_what_was_scored_before_training_is_the_start(run, tmp_path):
+    """A kernel is made of an ML model, but its training starts from the kernel untrained."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.json").write_text('{"corpus": "x", "synthetic": false}')
+    folder = tmp_path / "kernel" / "svm-llr_1"
+    folder.mkdir(parents=True)
+    record.write(folder, "train_word_kernel", [], SimpleNamespace(init="ml_1"), {}, [], 1.0, {})
+    for system, wrong in (("ml", 30), ("svm-llr-init", 20), ("svm-llr", 10)):
+        guess = np.where(np.arange(100) < wrong, 2, np.arange(100) % 2)
+        place = tmp_path / system
+        score_classes(place, np.arange(100) % 2, [guess], system=system, mixtures=1, set="test")
+        if system != "ml":
+            options = SimpleNamespace(model=str(folder), out=str(place))
+            record.write(place, "test_word_kernel", [], options, {}, ["score.json"], 1.0, {})
+    run("--exp", tmp_path, "--recipe", "x")
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    starts = {row["system"]: row["versus_start"]["system"] for row in rows if "versus_start" in row}
+    assert starts == {"svm-llr-init": "ml", "svm-llr": "svm-llr-init"}
+
+
 def test_a_start_with_other_mixtures_is_none(run, exp):
     for system in ("ml", "mce"):
         path = exp / f"{system}_2" / record.NAME

@@ -171,12 +171,11 @@ def against(folder: Path, score: dict, other: Path, theirs: dict) -> dict | None
 def start_of(folder: Path, score: dict, systems: Systems) -> tuple[str, bool]:
     """``(system that a scored model started from, is it that model unchanged?)``, by the records of what made it.
 
-    Where they do not tell (as of pooled decodings) the table of systems does. A start of another number of mixtures is
-    none: it would not tell what the criterion did.
+    Where they do not tell (as of pooled decodings), or what a system was before training is scored too, the table of
+    systems does. A start of another number of mixtures is none: it would not tell what the criterion did.
     """
-    model = model_of(folder)
-    if model is None or "init" not in model.get("options", {}):
-        row = systems.rows.get(score["system"])
+    row, model = systems.rows.get(score["system"]), model_of(folder)
+    if row and row.init or model is None or "init" not in model.get("options", {}):
         return (row.start if row and row.start != row.name else ""), False
     start, mixtures = system_of(model["options"]["init"])
     if start == score["system"] or mixtures not in (None, score["mixtures"]):
