@@ -18,14 +18,14 @@ def errors_by_grammar(hmms: HmmSet, settings: list[tuple[float, float]], chunk) 
     graphs = [recognition_graph(with_grammar(hmms, scale=scale, insertion_penalty=penalty))
               for scale, penalty in settings]  # fmt: skip
     compiled = scorer(hmms.pool, graphs[0].states)  # all graphs have all states, in the same order
-    found: list[list] = [[] for _ in settings]
+    decoded: list[list] = [[] for _ in settings]
     for _, x, _ in speech.load(chunk):
         scores = log_likelihoods(compiled, x)
-        for strings, graph in zip(found, graphs):
+        for strings, graph in zip(decoded, graphs):
             path = viterbi(graph, scores)
             strings.append(path.word_names if path else ())
     references = [item.words for item in chunk]
-    return np.array([align_words(references, strings).errors.sum() for strings in found])
+    return np.array([align_words(references, strings).errors.sum() for strings in decoded])
 
 
 def tune_grammar(hmms: HmmSet, data: speech.Speech, scales, penalties, where) -> tuple[HmmSet, list[dict]]:
