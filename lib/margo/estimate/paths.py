@@ -17,7 +17,7 @@ from margo.model.graph import Graph
 from margo.model.hmm import HmmSet
 from margo.model.likelihood import Scorer, log_likelihoods, scorer
 from margo.search.nbest import nbest
-from margo.search.strings import StringTable, align_strings, string_table
+from margo.search.strings import align_strings
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +59,11 @@ class Searcher:
     hmms: HmmSet
     graph: Graph
     compiled: Scorer
-    table: StringTable
 
 
 def searcher(hmms: HmmSet, dtype=np.float32) -> Searcher:
     graph = recognition_graph(hmms)
-    return Searcher(hmms, graph, scorer(hmms.pool, graph.states, dtype), string_table(hmms, graph.states))
+    return Searcher(hmms, graph, scorer(hmms.pool, graph.states, dtype))
 
 
 def find_paths(search: Searcher, utterances, competitors: int = 5) -> Paths:
@@ -83,7 +82,7 @@ def find_paths(search: Searcher, utterances, competitors: int = 5) -> Paths:
         else:
             found = nbest(search.graph, scores, competitors + 1)
             strings = [spoken, *[h.words for h in found if h.words != spoken][:competitors]]
-        block = align_strings(search.table, strings, scores)
+        block = align_strings(hmms, strings, scores, search.graph.states)
         grammar = np.array([string_score(hmms, [hmms.words[word] for word in string]) for string in strings])
         totals = block.scores + grammar
         order = np.argsort(-totals[1:], kind="stable")[:competitors] + 1
