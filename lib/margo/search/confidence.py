@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from margo.gaussian.likelihood import flatten
 from margo.model.graph import Graph
-from margo.model.likelihood import flatten
 from margo.search.forward_backward import checked, posteriors
 from margo.search.scaled import scaled_posteriors
 from margo.search.viterbi import Segment

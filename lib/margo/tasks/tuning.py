@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from margo.errors import MargoError
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, with_grammar
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.score.align import align as align_words
 from margo.search.viterbi import viterbi
 from margo.tasks import speech
@@ -18,14 +18,14 @@ def errors_by_grammar(hmms: HmmSet, settings: list[tuple[float, float]], chunk) 
     graphs = [recognition_graph(with_grammar(hmms, scale=scale, insertion_penalty=penalty))
               for scale, penalty in settings]  # fmt: skip
     compiled = scorer(hmms.pool, graphs[0].states)  # all graphs have all states, in the same order
-    found: list[list] = [[] for _ in settings]
+    decoded: list[list] = [[] for _ in settings]
     for _, x, _ in speech.load(chunk):
         scores = log_likelihoods(compiled, x)
-        for strings, graph in zip(found, graphs):
+        for strings, graph in zip(decoded, graphs):
             path = viterbi(graph, scores)
             strings.append(path.word_names if path else ())
     references = [item.words for item in chunk]
-    return np.array([align_words(references, strings).errors.sum() for strings in found])
+    return np.array([align_words(references, strings).errors.sum() for strings in decoded])
 
 
 def tune_grammar(hmms: HmmSet, data: speech.Speech, scales, penalties, where) -> tuple[HmmSet, list[dict]]:
@@ -40,12 +40,11 @@ def tune_grammar(hmms: HmmSet, data: speech.Speech, scales, penalties, where) ->
     return with_grammar(hmms, scale=scale, insertion_penalty=penalty), table
 
 
-def tuned(hmms: HmmSet, options, where, step) -> HmmSet:
-    """The model as ``options.dev`` would have its grammar; ``step`` keeps the errors of every setting."""
-    data = speech.read(step.input(options.dev, made_by="make_mfcc"))
-    hmms, table = tune_grammar(hmms, data, options.tune_scales, options.tune_penalties, where)
+def tuned(hmms: HmmSet, dev: speech.Speech, options, step, where) -> HmmSet:
+    """The model as ``dev`` would have its grammar; ``step`` keeps the errors of every setting."""
+    hmms, table = tune_grammar(hmms, dev, options.tune_scales, options.tune_penalties, where)
     step.extra["tuned"] = table
     chosen = hmms.meta["grammar"]
-    step.say(f"{step.name}: {options.dev.name} chooses a bigram scale of {chosen['scale']:g} and an insertion penalty "
+    step.say(f"{step.name}: {dev.folder.name} chooses a bigram scale of {chosen['scale']:g} and an insertion penalty "
              f"of {chosen['insertion_penalty']:g}")  # fmt: skip
     return hmms
