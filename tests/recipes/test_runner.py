@@ -1,6 +1,7 @@
 """The recipe runner: options, stages, and failures that tell what to do."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
