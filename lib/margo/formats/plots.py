@@ -19,6 +19,7 @@ from pathlib import Path
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_json
+from margo.formats.reading import read_json
 
 PLOTS = "plots.json"
 KINDS = ("line", "scatter", "histogram", "heatmap", "image")
@@ -45,10 +46,7 @@ def write_plots(folder, plots: list[dict]) -> Path:
 
 def read_plots(path) -> list[dict]:
     """The plots of one ``plots.json``."""
-    try:
-        plots = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise MargoError(f"{path}: cannot be read as JSON ({error})") from None
+    plots = read_json(path)
     refuse(plot_faults(plots), str(path))
     return plots
 
@@ -110,8 +108,9 @@ def _grid(values) -> list[str]:
 
 
 def _numbers(values) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) > 0
-        and all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values)
-    )
+    return isinstance(values, list) and len(values) > 0 and all(map(is_number, values))
+
+
+def is_number(value) -> bool:
+    """Finite, and not true or false."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

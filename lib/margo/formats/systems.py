@@ -22,11 +22,11 @@
 
 import os
 import re
-import tomllib
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 
-from margo.errors import MargoError, refuse
+from margo.errors import refuse
+from margo.formats.reading import read_toml
 
 SHIPPED = Path(__file__).parents[3] / "conf" / "systems.toml"
 VARIABLE = "MARGO_SYSTEMS"  # a recipe tells its steps of its --systems FILE by it
@@ -126,10 +126,7 @@ def read_systems(extra=None) -> Systems:
 
 def read_table(path: Path) -> tuple[dict[int, Stage], dict[str, System]]:
     """Stages and rows of one file; a row with ``init`` comes after the row of what it is before training."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise MargoError(f"{path}: cannot be read as TOML ({error})") from None
+    table = read_toml(path)
     faults = [f"{key}: expected [[stage]] and [system.NAME]" for key in table if key not in ("stage", "system")]
     stages, rows = {}, {}
     for value in table.get("stage", []):

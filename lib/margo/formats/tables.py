@@ -168,8 +168,7 @@ def read_csv(path, label: str = "") -> Table:
             except ValueError:
                 faults.append(f"line {number}: column {name} is {cell!r}, expected a number")
         values.append(numbers)
-    shown = [*faults[:20], f"... and {len(faults) - 20} more"] if len(faults) > 20 else faults
-    refuse(shown, str(path))
+    refuse(faults, str(path), most=20)
     names = sorted({name for name in labels if name.lower() not in MISSING}, key=_by_number)
     number_of = {name: number for number, name in enumerate(names)}
     return Table(np.array(values), np.array([number_of.get(name, -1) for name in labels]), tuple(names))
