@@ -27,7 +27,7 @@ from margo.score.interval import Rate
 
 METRICS = ("wer", "err")
 SETS = ("train", "dev", "test")
-NEEDED = ("system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95")
+NEEDED = ("system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95")  # in score.json
 GAP, EPSILON = "***", "<eps>"
 
 
