@@ -25,7 +25,6 @@ from margo.kernel.selection import (
     plurality,
     rank,
 )
-from margo.runtime.parallel import Here
 from margo.tasks.mixture_kernels import classify_left_out
 
 
@@ -90,7 +89,7 @@ def test_pairwise_decisions_are_scikit_learns():
 
 def left_out(x, y, groups, settings):
     step = types.SimpleNamespace(progress=lambda done, *rest: done)
-    return classify_left_out((x, y, groups), settings, 1, 0, Here(), step)
+    return classify_left_out((x, y, groups), settings, 1, 0, None, step)
 
 
 def test_a_group_is_classified_by_systems_of_the_others():
