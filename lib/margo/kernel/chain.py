@@ -76,23 +76,13 @@ def _shares(chain, frame, beta, moves):
 
 
 @njit(cache=True)
-def _push(chain, moves, values, out):
-    """``out_k = sum_j values_j p(k at t | j at t-1)``."""
-    source, destination = chain.source, chain.destination
+def _push(chain, moves, values, out, back=False):
+    """``out_k = sum_j values_j p(k at t | j at t-1)``, or ``back``: ``out_j = sum_k p(k at t | j at t-1) values_k``."""
+    start, end = (chain.destination, chain.source) if back else (chain.source, chain.destination)
     out[:] = 0.0
     for arc in range(chain.arc_start[len(values)]):
-        if source[arc] < len(values):
-            out[destination[arc]] += values[source[arc]] * moves[arc]
-
-
-@njit(cache=True)
-def _pull(chain, moves, values, out):
-    """``out_j = sum_k p(k at t | j at t-1) values_k``."""
-    source, destination = chain.source, chain.destination
-    out[:] = 0.0
-    for arc in range(chain.arc_start[len(values)]):
-        if source[arc] < len(values):
-            out[source[arc]] += moves[arc] * values[destination[arc]]
+        if chain.source[arc] < len(values):
+            out[end[arc]] += values[start[arc]] * moves[arc]
 
 
 @njit(cache=True)
@@ -113,7 +103,7 @@ def _response_exact(chain, gamma, moves, rates, bounds, response):
         here[:] = 0.0
         for t in range(last - 1, first - 1, -1):
             if t < last - 1:
-                _pull(chain, moves[t + 1], ahead, here)
+                _push(chain, moves[t + 1], ahead, here, True)
             for j in range(nodes):
                 response[t, j] += gamma[t, j] * here[j]
                 ahead[j] = here[j] + rates[t, j]
@@ -139,7 +129,7 @@ def _response_windowed(chain, gamma, moves, rates, bounds, window, response):
                 now[:] = after
             now[:] = rates[t]
             for tau in range(t - 1, max(first, t - window) - 1, -1):
-                _pull(chain, moves[tau + 1], now, after)
+                _push(chain, moves[tau + 1], now, after, True)
                 for j in range(nodes):
                     response[tau, j] += gamma[tau, j] * after[j]
                 now[:] = after
@@ -151,12 +141,9 @@ class Occupancy:
 
     chain: Arcs
     bounds: np.ndarray
-    log_likelihoods: np.ndarray
-    """[N]"""
-    nodes: np.ndarray
-    """gamma [T, E]"""
-    moves: np.ndarray
-    """[T, A]: probability of each arc into frame t given all frames and its source in the frame before"""
+    log_likelihoods: np.ndarray  # [N]
+    nodes: np.ndarray  # gamma [T, E]
+    moves: np.ndarray  # [T, A]: probability of each arc into frame t given all frames and its source before
 
     def response(self, rates: np.ndarray, window: int | None = None) -> np.ndarray:
         """``cov(1[node k at tau], sum_t rates[t, node at t])`` over other frames t, [T, E].
