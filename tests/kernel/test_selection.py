@@ -8,12 +8,12 @@ import pytest
 from sklearn.svm import SVC
 
 from margo.errors import MargoError
-from margo.kernel.joint import centre_groups
 from margo.kernel.metric import measure
 from margo.kernel.scorespace import fit_mixtures, score
 from margo.kernel.selection import (
     SCHEMES,
     Setting,
+    centre_groups,
     choose,
     classify,
     decide_start,
