@@ -7,11 +7,7 @@ from margo.estimate.lme.layout import Layout, pull, push
 
 
 class Best:
-    """w', q' with the highest objective and lambda with the lowest dual value, in the units of the layout.
-
-    Gaps of the layout are (dual - primal) counted from the objective at the start, in multiples of ``unit``; ``enough``
-    says when the problem's own relative gap has reached a tolerance.
-    """
+    """w', q' with the highest objective and lambda with the lowest dual value, in the units of the layout."""
 
     def __init__(self, layout: Layout, scale: float):
         self.layout = layout
@@ -62,6 +58,6 @@ class Best:
 
     @property
     def gap(self) -> float:
-        layout = self.layout
-        objective = abs(self.primal + layout.origin / layout.unit)
+        """The problem's own relative gap."""
+        objective = abs(self.primal + self.layout.origin / self.layout.unit)
         return (self.dual - self.primal) / max(objective, self.scale)
