@@ -18,14 +18,9 @@ AGREEMENT = 1e-6
 
 
 def scaled_posteriors(
-    graph: Graph,
-    likelihoods: np.ndarray,
-    bounds: np.ndarray,
-    wanted: np.ndarray,
-    occupancies: np.ndarray,
-    counts: np.ndarray | None = None,
-    labels: np.ndarray | None = None,
-) -> np.ndarray:
+    graph: Graph, likelihoods: np.ndarray, bounds: np.ndarray, wanted: np.ndarray, occupancies: np.ndarray,
+    counts: np.ndarray | None = None, labels: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """Log totals [N] of the ``wanted`` (bool [N]) of some utterances, rows ``bounds[i]:bounds[i + 1]`` of the rest.
 
     Posteriors go into ``occupancies`` [T, L], summed by ``labels`` int [E] of the emitting nodes, all from 0 to L - 1
@@ -36,10 +31,8 @@ def scaled_posteriors(
     """
     totals = np.full(len(bounds) - 1, np.nan)
     labels = graph.arcs.column if labels is None else np.ascontiguousarray(labels, np.int64)
-    no_counts = np.empty(0)
-    _scaled_each(
-        graph.arcs, likelihoods, bounds, wanted, labels, occupancies, no_counts if counts is None else counts, totals
-    )
+    counts = np.empty(0) if counts is None else counts
+    _scaled_each(graph.arcs, likelihoods, bounds, wanted, labels, occupancies, counts, totals)
     return totals
 
 
