@@ -41,8 +41,7 @@ class Unit:
         if self.states.min() < 0 or self.states.max() >= pool_states:
             faults.append(f"unit {self.name}: states {self.states.tolist()}, the pool has {pool_states}")
         if np.isnan(log_a).any() or (log_a > 1e-3).any():
-            faults.append(f"unit {self.name}: a transition is not a probability")
-            return faults
+            return [*faults, f"unit {self.name}: a transition is not a probability"]
         if (log_a[:, 0] > -np.inf).any() or (log_a[-1] > -np.inf).any():
             faults.append(f"unit {self.name}: a transition enters the entry or leaves the exit")
         sums = np.exp(log_a[:-1]).sum(axis=1)
@@ -197,17 +196,13 @@ def _unit_arcs(hmms: HmmSet) -> UnitArcs:
         state_start=np.cumsum([0, *(unit.n_states for unit in hmms.units)]),
         states=np.concatenate([unit.states for unit in hmms.units]),
         arc_start=np.concatenate([[0], np.cumsum(np.concatenate(counts))]),
-        source=np.concatenate(sources),
-        destination=np.concatenate(destinations),
-        log_prob=hmms.log_transitions[transition],
-        transition=transition,
-        ahead=np.concatenate(ahead),
-        behind=np.concatenate(behind),
-        fewest=np.array(fewest),
+        source=np.concatenate(sources), destination=np.concatenate(destinations),
+        log_prob=hmms.log_transitions[transition], transition=transition,
+        ahead=np.concatenate(ahead), behind=np.concatenate(behind), fewest=np.array(fewest),
         word_start=np.cumsum([0, *map(len, hmms.lexicon.values())]),
         word_units=np.array([hmms.unit_index[name] for names in hmms.lexicon.values() for name in names], np.int64),
         silence=hmms.unit_index.get(hmms.silence, -1),
-    )
+    )  # fmt: skip
 
 
 def _fewest_frames(possible: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
