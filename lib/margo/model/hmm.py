@@ -128,12 +128,9 @@ class HmmSet:
 
     def with_transitions(self, log_transitions: np.ndarray) -> "HmmSet":
         """The same set with the flat transition vector [P] replaced."""
-        units = tuple(
-            replace(unit, log_transitions=log_transitions[start : start + unit.log_transitions.size].reshape(
-                unit.log_transitions.shape))
-            for unit, start in zip(self.units, self.transition_offsets)
-        )  # fmt: skip
-        return replace(self, units=units)
+        parts = zip(self.units, np.split(log_transitions, self.transition_offsets[1:-1]))
+        units = (replace(unit, log_transitions=part.reshape(unit.log_transitions.shape)) for unit, part in parts)
+        return replace(self, units=tuple(units))
 
     def padded(self, x: np.ndarray) -> np.ndarray:
         """Frames x [T, D] as this model sees them: with one more dimension, of zeros, if large-margin training has

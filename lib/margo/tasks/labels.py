@@ -83,11 +83,9 @@ def boundary_report(errors: np.ndarray, missing: list[str], title: str) -> tuple
     means = {f"{name}_ms": round(1000 * getattr(score, name), 3) for name in ("mean", "median", "bias")}
     facts = {"boundaries": score.boundaries, **means, "percent_within_ms": within, "missing": missing}
     shares = ", ".join(f"{share:.2f} % within {limit} ms" for limit, share in within.items())
-    text = (
-        f"{shares} of {score.boundaries} boundaries\n"
-        f"mean error {facts['mean_ms']:.2f} ms, median {facts['median_ms']:.2f} ms, bias {facts['bias_ms']:+.2f} ms\n"
-        f"{len(missing)} utterances not aligned\n"
-    )
+    text = (f"{shares} of {score.boundaries} boundaries\nmean error {facts['mean_ms']:.2f} ms, median "
+            f"{facts['median_ms']:.2f} ms, bias {facts['bias_ms']:+.2f} ms\n"
+            f"{len(missing)} utterances not aligned\n")  # fmt: skip
     edges = np.arange(-62.5, 63, 5)
     counts, _ = np.histogram(1000 * errors, edges)
     series = [{"name": "boundaries", "edges": edges.tolist(), "counts": counts.tolist()}]

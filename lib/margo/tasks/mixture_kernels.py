@@ -41,11 +41,10 @@ def train_run(options, task) -> tuple[dict, list[dict]]:
     rng = np.random.default_rng([options.seed, start])
     pool = fit_mixtures(samples.x, samples.y, options.mixtures, rng, options.tied)
     lines = []
-
-    def report(pair, line):
-        lines.append({"run": number, "pair": list(pair), **vars(line)})
-
-    systems = pairs.train_pairs(samples.x, samples.y, pool, options.space, options.metric, options, report)
+    systems = pairs.train_pairs(
+        samples.x, samples.y, pool, options.space, options.metric, options,
+        report=lambda pair, line: lines.append({"run": number, "pair": list(pair), **vars(line)}),
+    )  # fmt: skip
     arrays = {f"{stage}{number}_{name}": array for stage, system in zip(("initial", "final"), systems)
               for name, array in pairs.to_arrays(system).items()}  # fmt: skip
     return arrays, lines
@@ -65,8 +64,8 @@ def summed(lines: list[dict]) -> list[dict]:
         errors = sum(line["train_errors"] for line in now) / runs
         change = objective - progress[-1]["objective"] if progress else None
         moving = sum(len(track) > iteration for track in tracks.values())
-        progress.append({"iteration": iteration, "objective": objective, "change": change,
-                         "pair_errors": errors, "pairs_moving": moving})  # fmt: skip
+        progress.append({"iteration": iteration, "objective": objective, "change": change, "pair_errors": errors,
+                         "pairs_moving": moving})  # fmt: skip
     return progress
 
 
