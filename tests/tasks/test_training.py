@@ -22,7 +22,8 @@ from margo.estimate.moves import PARAMETERS
 from margo.formats.models import read_model, write_model
 from margo.runtime import record, trainer
 from margo.runtime.step import Step
-from margo.tasks.training import ContestedOptions, StartOptions, TrainingOptions, first_model, train, tuned_on_dev
+from margo.tasks.training import ContestedOptions, StartOptions, TrainingOptions, first_model, train
+from margo.tasks.tuning import fold_models
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def go(folders, out, name, dev=True, stop_after=None, monkeypatch=None, **change
     step = Step(f"train_{name}", options, [])
     step.say = step.log
     step.begin()
-    more = (first_model, tuned_on_dev) if name == "ml" else ()
+    more = (first_model, fold_models) if name == "ml" else ()
     if stop_after:
         advance = trainer.Training.advance
 
