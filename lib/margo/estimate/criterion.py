@@ -33,9 +33,13 @@ class PatienceOptions(Knobs):
 class IterationOptions(PatienceOptions):
     """How long a criterion trains, and what; a criterion's own options override the defaults."""
 
+    BLIND = 6
+    """Iterations, unless they are given, where no dev set says when to end"""
     parameters: tuple[str, ...] = knob(("means",), "kinds of parameters to train", PARAMETERS)
-    iterations: int = knob(6, "iterations", least=1)
-    check: int = knob(1, "iterations between trials on the development data", least=1)
+    iterations: int | None = knob(None, "most iterations (default: 90 where --dev says when to end, else few)", least=1)
+    check: int = knob(3, "iterations between trials on the development data", least=1)
+    patience: int = knob(5, "end after this many trials (or looks at the data) without a better model; 0: never",
+                         least=0)  # fmt: skip
 
     def faults(self) -> list[str]:
         return [*super().faults(), *([] if self.parameters else ["--parameters is empty, expected one or more kinds"])]

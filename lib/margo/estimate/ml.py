@@ -155,11 +155,11 @@ def accumulate(
             batch = members[run]
             evaluation = evaluate(compiled, np.concatenate([x for _, x in batch]))
             lengths = np.array([len(x) for _, x in batch])
-            found = posteriors(graph, evaluation.log_likelihoods, np.concatenate([[0], np.cumsum(lengths)]), scale)
-            add_gaussians(stats, compiled, evaluation, found.occupancies, options.prune)
-            arc_counts += found.arc_counts
-            counted = np.isfinite(found.log_likelihood)
-            stats.objective += float(found.log_likelihood[counted].sum())
+            result = posteriors(graph, evaluation.log_likelihoods, np.concatenate([[0], np.cumsum(lengths)]), scale)
+            add_gaussians(stats, compiled, evaluation, result.occupancies, options.prune)
+            arc_counts += result.arc_counts
+            counted = np.isfinite(result.log_likelihood)
+            stats.objective += float(result.log_likelihood[counted].sum())
             stats.frames += int(lengths[counted].sum())
             stats.utterances += int(counted.sum())
             for i in np.flatnonzero(~counted):

@@ -196,11 +196,11 @@ class _Space:
         for i in np.flatnonzero(wanted & np.isnan(totals)):
             exact, place = graph(), slice(bounds[i], bounds[i + 1])
             columns = np.searchsorted(self.graph.states, exact.states)
-            found = posteriors(exact, flat.scores[place][:, columns], scale=kappa)
-            occupancies[place, columns] += found.occupancies
-            totals[i] = found.log_likelihood[0]
+            result = posteriors(exact, flat.scores[place][:, columns], scale=kappa)
+            occupancies[place, columns] += result.occupancies
+            totals[i] = result.log_likelihood[0]
             if self.transitions:
-                transitions += exact.transition_counts(found.arc_counts, len(transitions))
+                transitions += exact.transition_counts(result.arc_counts, len(transitions))
         return totals
 
     def boosts(self, batch, scores: np.ndarray, bounds: np.ndarray, fits: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Transcripts and other tables of Kaldi's text form: ``utterance word word ...``, one a line."""
 
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -32,6 +33,13 @@ def read_transcripts(path) -> dict[str, tuple[str, ...]]:
             table[fields[0]] = tuple(fields[1:])
     refuse(faults, str(path))
     return table
+
+
+def read_nbest(path) -> dict[str, list[tuple[str, ...]]]:
+    """``utterance -> strings``, best first, of nbest.jsonl."""
+    with open(path, encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return {row["utt"]: [tuple(hypothesis["words"]) for hypothesis in row["hyps"]] for row in rows}
 
 
 def read_utt2spk(path) -> dict[str, str]:

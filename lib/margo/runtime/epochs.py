@@ -106,15 +106,15 @@ def read_started(folder: Path) -> dict | None:
 
 def differences(old: dict, new: dict) -> list[str]:
     """What differs between two identities, in words."""
-    found = []
+    differing = []
     for key in sorted({*old["options"], *new["options"]} - NEUTRAL):
         was, now = old["options"].get(key), new["options"].get(key)
         if was != now:
-            found.append(f"--{key.replace('_', '-')} was {was}, is {now}")
+            differing.append(f"--{key.replace('_', '-')} was {was}, is {now}")
     for key in sorted({*old["inputs"], *new["inputs"]}):
         if old["inputs"].get(key) != new["inputs"].get(key):
-            found.append(f"input {key} is not what it was")
-    return found
+            differing.append(f"input {key} is not what it was")
+    return differing
 
 
 def clear(folder: Path, held: dict | None) -> None:

@@ -78,19 +78,19 @@ def errors_of_alignment(ctm, labels_path, data: speech.Speech) -> tuple[np.ndarr
 
 def boundary_report(errors: np.ndarray, missing: list[str], title: str) -> tuple[dict, str, dict]:
     """The score of boundary ``errors`` [n] as a JSON object, as text, and as a plot."""
-    found = boundary_score(errors)
-    within = {f"{1000 * limit:g}": round(100 * share, 2) for limit, share in found.within.items()}
+    score = boundary_score(errors)
+    within = {f"{1000 * limit:g}": round(100 * share, 2) for limit, share in score.within.items()}
     facts = {
-        "boundaries": found.boundaries,
-        "mean_ms": round(1000 * found.mean, 3),
-        "median_ms": round(1000 * found.median, 3),
-        "bias_ms": round(1000 * found.bias, 3),
+        "boundaries": score.boundaries,
+        "mean_ms": round(1000 * score.mean, 3),
+        "median_ms": round(1000 * score.median, 3),
+        "bias_ms": round(1000 * score.bias, 3),
         "percent_within_ms": within,
         "missing": missing,
     }
     shares = ", ".join(f"{share:.2f} % within {limit} ms" for limit, share in within.items())
     text = (
-        f"{shares} of {found.boundaries} boundaries\n"
+        f"{shares} of {score.boundaries} boundaries\n"
         f"mean error {facts['mean_ms']:.2f} ms, median {facts['median_ms']:.2f} ms, bias {facts['bias_ms']:+.2f} ms\n"
         f"{len(missing)} utterances not aligned\n"
     )

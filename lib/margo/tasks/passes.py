@@ -46,11 +46,11 @@ def decode(hmms: HmmSet, beam: float, chunk) -> list[tuple]:
     """``(name, recognised words or None, score, frames)`` of each utterance; None when no path fits its frames."""
     graph = recognition_graph(hmms)
     names, frames, _ = zip(*load(chunk, hmms))
-    found = []
+    rows = []
     for name, scores in zip(names, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):
         path = viterbi(graph, scores, beam)
-        found.append((name, path and path.word_names, path.score if path else -np.inf, len(scores)))
-    return found
+        rows.append((name, path and path.word_names, path.score if path else -np.inf, len(scores)))
+    return rows
 
 
 def count_errors(hmms: HmmSet, chunk) -> np.ndarray:

@@ -1,6 +1,5 @@
 """The whole of a training step: read, train by some criterion, write the model that is the result."""
 
-import json
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from margo.estimate.ml import grown
 from margo.estimate.start import Moments, moments
 from margo.formats.models import write_model
 from margo.formats.plots import PLOTS, write_plots
+from margo.formats.transcripts import read_nbest
 from margo.knobs import Knobs, knob
 from margo.model.bigram import bigram_counts, log_bigram
 from margo.model.grammar import grammar, weights_of, with_weights
@@ -104,9 +104,7 @@ def read_lists(options, step) -> dict[str, list[tuple[str, ...]]]:
     if listing["options"]["n"] <= options.competitors:
         raise MargoError(f"--nbest {folder}: {listing['options']['n']} strings an utterance, --competitors "
                          f"{options.competitors} needs {options.competitors + 1}")  # fmt: skip
-    with open(folder / "nbest.jsonl", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return {row["utt"]: [tuple(hypothesis["words"]) for hypothesis in row["hyps"]] for row in rows}
+    return read_nbest(folder / "nbest.jsonl")
 
 
 # -- Maximum likelihood ------------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ _HOMES = {
     "Solution": "problem",
     "margins": "problem",
     "solve": "solver",
-    "projected_means": "update",
-    "augmented_means": "update",
+    "projected_means": "model",
+    "augmented_means": "model",
 }
 __all__ = list(_HOMES)
 

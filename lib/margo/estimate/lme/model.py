@@ -1,13 +1,28 @@
-"""A model moved to the solution of the large-margin program."""
+"""A model moved to the solution of the large-margin program: projection keeps the shift of the means alone,
+augmentation also the width, as one more dimension."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from margo.estimate.lme.update import augmented_means, projected_means
 from margo.model.hmm import HmmSet
 
 TIGHT = 1e-9  # widths v_k up to this, in units of the ball's r^2 / K, are the solver's rounding
+
+
+def projected_means(means: np.ndarray, deviations: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """sigma * (u0 + w), [K, D]: the projection method of [LJ07] IV-G. Exact when the augmentation is zero."""
+    return means + deviations * shift
+
+
+def augmented_means(
+    means: np.ndarray, deviations: np.ndarray, shift: np.ndarray, augmentation: np.ndarray
+) -> np.ndarray:
+    """The projected means with sqrt(v_k) as dimension D + 1, [K, D + 1]: the augmentation method, [LJ07] (59)-(61).
+
+    The extra dimension has variance 1, and every feature vector is zero there.
+    """
+    return np.column_stack([projected_means(means, deviations, shift), np.sqrt(augmentation)])
 
 
 def move(hmms: HmmSet, shift: np.ndarray, augmentation: np.ndarray, radius: float) -> HmmSet:

@@ -87,8 +87,8 @@ def make_pairs(hmms: HmmSet, x: np.ndarray, paths: Paths, per_frame: bool = Fals
     gaussian = np.empty(entry_start[-1], np.int32)
     counts = np.zeros(entry_start[-1])
     gradients = np.zeros((entry_start[-1], hmms.pool.dimension))
-    _entries(paths.first, places.path_start, places.slot, places.frame, gaussians, x, hmms.pool.means, deviations, mark,
-             entry_start, gaussian, counts, gradients)  # fmt: skip
+    _entries(paths.first, (places.path_start, places.slot, places.frame), gaussians, x, hmms.pool.means, deviations,
+             mark, (entry_start, gaussian, counts, gradients))  # fmt: skip
     if per_frame:
         scale = 1 / frames[token]
         margins *= scale
@@ -196,10 +196,10 @@ def _margins(first, path_start, slot, constants, gaussians, logs, mark, margins,
 
 
 @njit(cache=True)
-def _entries(
-    first, path_start, slot, frame, gaussians, x, means, deviations, mark, entry_start, gaussian, counts, gradients
-):  # fmt: skip
+def _entries(first, places, gaussians, x, means, deviations, mark, entries):
     """n_mk and g_mk of every pair: frames of the reference count 1, those of the competitor -1."""
+    path_start, slot, frame = places
+    entry_start, gaussian, counts, gradients = entries
     pair = 0
     for utterance in range(len(first) - 1):
         reference = first[utterance]
