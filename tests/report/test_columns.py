@@ -38,7 +38,7 @@ ROWS = [
 def report(rows):
     return Report(
         recipe="tidigits", corpus="tidigits", synthetic=False, rows=rows, intervals=[], choices={}, sizes={}, curves={},
-        plots=[], steps=[], command="", paper=None, systems=read_systems(), durations=None,
+        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=[], durations=None,
     )  # fmt: skip
 
 
