@@ -151,19 +151,20 @@ class Axis:
         return float(np.log2(value)) if self.name == "scale" else value
 
     def near(self, tried: set[float], best: float) -> list[float]:
-        """The best value, those half way to its neighbours among the ``tried`` ones unless they are near enough, and
-        where it is the last of them, one beyond."""
+        """The best value, those half way to its neighbours among the ``tried`` ones (or they, if near enough), and
+        where it is the last of them, one twice as far beyond."""
         places = sorted({self.u(value): value for value in tried})
         place, here = places.index(self.u(best)), self.u(best)
-        finest, reach = (0.25, 1.0) if self.name == "scale" else (max(5.0, abs(best) / 8), 10.0)
+        finest, reach, most = (0.25, 0.5, 6) if self.name == "scale" else (max(5.0, abs(best) / 8), 5.0, 640)
         near = []
         for side in (-1, 1) if self.follows else ():
             if 0 <= place + side < len(places):
                 gap = places[place + side] - here
-                near += [here + gap / 2] if abs(gap) > finest else []
+                near.append(here + (gap / 2 if abs(gap) > finest else gap))
             else:
                 behind = abs(here - places[place - side]) if 0 <= place - side < len(places) else reach
-                near.append(here + side * behind)
+                near.append(here + side * 2 * behind)
+        near = [u for u in near if abs(u) <= most]
         return [best, *(2.0**u if self.name == "scale" else u for u in near)]
 
 
