@@ -116,7 +116,8 @@ def entries() -> list[dict]:
     with threadpool_limits(1):
         train, test, what = digits()
         hmms = train_start(train, MIXTURES)
-        return [*speed(hmms, train, test, what), *nbest_cost(train, test, hmms, what), scaling(hmms, train)]
+        return [*speed(hmms, train, test, what), *nbest_cost(train, test, hmms, what), string_scores(),
+                scaling(hmms, train)]  # fmt: skip
 
 
 def speed(hmms, train: list, test: list, what: str) -> list[dict]:
@@ -168,6 +169,32 @@ def nbest_cost(train: list, test: list, hmms, what: str) -> list[dict]:
         one, five = fastest(lambda run=run: run(viterbi), 5), fastest(lambda run=run: run(nbest), 5)
         found.append(entry(f"5-best strings of a digit loop, mixtures={mixtures} ({what})", five, "margo, 1-best", one))
     return found
+
+
+def string_scores() -> dict:
+    """What a bigram of 300 words says of 2000 strings, beside a look into a dictionary for each pair of words."""
+    from margo.model.grammar import grammar, string_score
+    from margo.model.hmm import flat_start, whole_words
+
+    rng, size = np.random.default_rng(0), 300
+    words = [f"w{number}" for number in range(size)]
+    table = np.log(rng.dirichlet(np.ones(size + 1), size + 1))
+    meta = {"grammar": grammar("bigram", -2.0, table, 3.0)}
+    hmms = flat_start(whole_words(words), 1, np.zeros(1), np.ones(1), meta=meta)
+    strings = [[words[i] for i in rng.integers(0, size, 6)] for _ in range(2000)]
+    marked = [*words, "#"]
+    pairs = {(v, w): table[i, j] for i, v in enumerate(marked) for j, w in enumerate(marked)}
+
+    def looked_up():
+        return [3.0 * sum(pairs[pair] for pair in zip(["#", *string], [*string, "#"])) - 2.0 * len(string)
+                for string in strings]  # fmt: skip
+
+    def ours():
+        return [string_score(hmms, string) for string in strings]
+
+    np.testing.assert_allclose(ours(), looked_up())
+    return entry("Scores of 2000 strings under a bigram of 300 words", fastest(ours, 5), "a dictionary of pairs",
+                 fastest(looked_up, 5))  # fmt: skip
 
 
 def scaling(hmms, train: list) -> dict:

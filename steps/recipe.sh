@@ -25,6 +25,7 @@ offers=""    # systems of that table, or families of them, that --criteria takes
 criteria=""  # those to train; a recipe that takes --mix has mix too
 current=""
 confs=(--conf "$root/conf/$recipe.toml")  # of every step: the recipe's own settings, then those of --conf
+fault=""     # what is wrong with the systems asked for
 
 # What the table tells of the systems on offer, in its order; see steps/plan.py.
 offered=()
@@ -101,6 +102,7 @@ read_plan() {  # --criteria, --mix and --systems against the table of systems: i
 
 check_options() {
     local list=" ${!stages[*]} " first last name n
+    [ -z "$fault" ] || usage_error "$fault"
     first=${list# }; first=${first%% *}
     last=${list% }; last=${last##* }
     stage=${stage:-$first}; stop_stage=${stop_stage:-$last}
@@ -112,7 +114,6 @@ check_options() {
     (( n <= 10#$stop_stage && n <= 10#$last )) || usage_error "no stage from $stage to $stop_stage; there are${list% }"
     [[ $nj =~ ^[1-9][0-9]*$ ]] || usage_error "--nj is '$nj', expected a whole number, 1 or more"
     [[ $seed =~ ^[0-9]+$ ]] || usage_error "--seed is '$seed', expected a whole number"
-    [ -z "${fault:-}" ] || usage_error "$fault"
     [ -z "$conf" ] || confs+=(--conf "$conf")
     for name in partial overwrite; do
         [[ ${!name} == true || ${!name} == false ]] || usage_error "--$name is '${!name}', expected true or false"

@@ -36,6 +36,7 @@ def run(options: Options, step):
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     dev = speech.read(step.input(options.dev, made_by="make_mfcc"))
     hmms = passes.model_for(options.init, data)
+    hmms.pool.require("diagonal", "lme")
     with step.place() as where:
         errors = partial(passes.dev_errors, data=dev, where=where)
         curves = sweep(options, hmms, speech.Corpus(data, where, step), errors, step.say)

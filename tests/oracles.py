@@ -27,19 +27,36 @@ class Truth:
     best_states: tuple = ()
 
 
+def log_components(pool: GaussianPool, frame: np.ndarray, k: int) -> float:
+    """log w_k N(frame; k) by the textbook formula for any covariance, a missing value (NaN) being left out."""
+    seen = ~np.isnan(frame)
+    covariance, gap = pool.covariances.dense()[k][np.ix_(seen, seen)], (frame - pool.means[k])[seen]
+    exponent = -0.5 * gap @ np.linalg.inv(covariance) @ gap
+    return pool.log_weights[k] + exponent - 0.5 * np.log((2 * np.pi) ** len(gap) * np.linalg.det(covariance))
+
+
 def log_gaussians(pool: GaussianPool, x: np.ndarray) -> np.ndarray:
-    """log p(x_t | s) [T, S] by the textbook formula, a missing value (NaN) being left out."""
+    """log p(x_t | s) [T, S]."""
     out = np.empty((len(x), pool.n_states))
     for t, frame in enumerate(x):
-        seen = ~np.isnan(frame)
         for s in range(pool.n_states):
-            terms = []
-            for k in range(pool.offsets[s], pool.offsets[s + 1]):
-                mean, variance = pool.means[k][seen], pool.variances[k][seen]
-                density = np.prod(np.exp(-((frame[seen] - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance))
-                terms.append(np.exp(pool.log_weights[k]) * density)
+            terms = [np.exp(log_components(pool, frame, k)) for k in range(pool.offsets[s], pool.offsets[s + 1])]
             out[t, s] = np.log(np.sum(terms))
     return out
+
+
+def path_components(pool: GaussianPool, x: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """log w_m N(x_t; m) of the components m of the one state ``states[t]`` of each frame, [T, M]; -inf beyond."""
+    out = np.full((len(x), int(pool.sizes.max())), -np.inf)
+    for t, s in enumerate(states):
+        for m in range(pool.sizes[s]):
+            out[t, m] = log_components(pool, x[t], pool.offsets[s] + m)
+    return out
+
+
+def best_gaussians(pool: GaussianPool, x: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """Pool index of the likeliest Gaussian of ``states[t]`` for each frame, [T]."""
+    return pool.offsets[np.asarray(states)] + path_components(pool, x, states).argmax(axis=1)
 
 
 def unit_paths(hmms: HmmSet, unit: int, frames: int):

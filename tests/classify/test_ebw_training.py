@@ -140,7 +140,7 @@ def test_duplicate_samples_with_opposite_labels():
 def test_wrong_starts_and_labels_are_refused():
     model, x, y = case()
     full, _ = gmm.fit(x, y, GmmOptions(covariance="full"), np.random.default_rng(0))
-    with pytest.raises(MargoError, match="needs diagonal covariances, the start has full"):
+    with pytest.raises(MargoError, match="needs diagonal covariances, the model has full"):
         ebw.fit(full, x, y, EbwOptions())
     with pytest.raises(MargoError, match="a label from 0 to 2"):
         ebw.fit(model, x, np.where(np.arange(len(y)) == 5, -1, y), EbwOptions())

@@ -7,7 +7,7 @@ import pytest
 
 from margo.errors import MargoError
 from margo.estimate.labelled import accumulate_segments, frame_segments
-from margo.estimate.ml import MlOptions, split, update
+from margo.estimate.ml import MlOptions, grown, update
 from margo.gaussian.pool import single_gaussians
 from margo.model.hmm import flat_start, whole_words
 from oracles import log_gaussians, unit_paths
@@ -123,6 +123,6 @@ def test_segmental_k_means_never_falls():
 
 def test_models_it_is_not_for_are_refused(hmms, x):
     with pytest.raises(MargoError, match="one Gaussian"):
-        accumulate_segments(split(hmms, 2), [(x, SEGMENTS)], even=True)
+        accumulate_segments(grown(hmms, 2), [(x, SEGMENTS)], even=True)
     with pytest.raises(MargoError, match="ab"):
         accumulate_segments(replace(hmms, lexicon={"ab": ("a", "b")}), [(x, SEGMENTS)], even=True)

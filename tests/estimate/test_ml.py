@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margo.errors import MargoError
-from margo.estimate.ml import DEFAULTS, Ml, MlOptions, accumulate, converged, split, update
+from margo.estimate.ml import DEFAULTS, Ml, MlOptions, accumulate, converged, update
 from margo.estimate.start import Moments, moments
 from margo.estimate.stats import Stats
 from margo.gaussian.pool import GaussianPool
+from margo.gaussian.splitting import split
 from margo.model.hmm import Unit, flat_start, left_to_right, whole_words
 from oracles import enumerate_all, log_gaussians, random_hmms
 
@@ -201,18 +202,6 @@ def test_tied_variances_stay_tied():
     np.testing.assert_allclose(one.pool.variances[0], np.maximum(scatter.sum(0) / weights.sum(), 0.02))
 
 
-def test_splitting_is_heaviest_first_and_preserves_the_mean():
-    pool = GaussianPool([[0.0], [4.0], [9.0]], [[1.0], [4.0], [1.0]], np.log([0.6, 0.4, 1.0]), [0, 2, 3])
-    hmms = replace(flat_start(whole_words("a"), 2, np.zeros(1), np.ones(1)), pool=pool)
-    grown = split(hmms, 3).pool
-    assert grown.offsets.tolist() == [0, 3, 6]
-    np.testing.assert_allclose(np.exp(grown.log_weights), [0.3, 0.4, 0.3, 0.25, 0.5, 0.25])
-    np.testing.assert_allclose(grown.means[:3, 0], [0.2, 4.0, -0.2])
-    # a component that was split counts 1 less, so the fresh half goes before the heavier, twice split one
-    np.testing.assert_allclose(split(hmms, 4).pool.means[:4, 0], [0.2, 4.4, -0.2, 3.6])
-    assert split(hmms, 1).pool.n_gaussians == 3
-
-
 def test_a_dead_component_is_revived_by_the_next_split():
     pool = GaussianPool([[0.0], [50.0]], [[1.0], [1.0]], np.log([0.5, 0.5]), [0, 2])
     hmms = replace(flat_start(whole_words("a"), 1, np.zeros(1), np.ones(1)), pool=pool)
@@ -220,7 +209,7 @@ def test_a_dead_component_is_revived_by_the_next_split():
     hmms, report = update(hmms, accumulate(hmms, [("a", x, ["a"])]))
     assert report["dead"] == 1 and hmms.pool.log_weights[1] == -np.inf and hmms.pool.means[1, 0] == 50
     assert np.isfinite(accumulate(hmms, [("a", x, ["a"])]).objective)
-    again = split(hmms, 2).pool
+    again = split(hmms.pool, 2)
     np.testing.assert_allclose(np.exp(again.log_weights), [0.5, 0.5])
     assert again.means[0, 0] - again.means[1, 0] == pytest.approx(0.4 * np.sqrt(again.variances[0, 0]))
 

@@ -1,11 +1,13 @@
 """model.npz there and back, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz
-from margo.formats.models import read_model, write_model
+from margo.formats.models import pack, read_model, unpack, write_model
 from margo.model.hmm import HmmSet
 from oracles import random_hmms
 
@@ -76,3 +78,15 @@ def test_missing_and_foreign_files(tmp_path):
     (tmp_path / "text.npz").write_text("hello")
     with pytest.raises(MargoError, match="not an archive"):
         read_model(tmp_path / "text.npz")
+
+
+def test_full_covariances_come_back_and_files_without_any_are_refused(tmp_path):
+    hmms = random_hmms(np.random.default_rng(1))
+    full = hmms.with_pool(replace(hmms.pool, covariances=hmms.pool.covariances.dense()))
+    write_model(tmp_path / "model.npz", full)
+    again = read_model(tmp_path / "model.npz").pool
+    assert again.covariances.kind == "full"
+    np.testing.assert_array_equal(again.covariances.matrices, full.pool.covariances.matrices)
+    meta, arrays = pack(full)
+    with pytest.raises(MargoError, match="lacks variances"):
+        unpack(meta, {name: array for name, array in arrays.items() if name != "matrices"})

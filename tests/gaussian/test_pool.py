@@ -2,19 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from margo.errors import MargoError
 from margo.gaussian.likelihood import (
     batches,
-    best_gaussians,
     evaluate,
     log_likelihoods,
     log_likelihoods_of_many,
-    path_components,
     scorer,
 )
 from margo.gaussian.pool import GaussianPool
-from oracles import log_gaussians, random_hmms
+from oracles import log_gaussians, path_components, random_hmms
 
 
 def pool_of(**changes) -> GaussianPool:
@@ -134,19 +133,67 @@ def test_dead_components_do_not_count():
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
-def test_components_along_a_path():
-    rng = np.random.default_rng(5)
-    hmms = random_hmms(rng, mixtures=4)
-    x = rng.normal(size=(30, 2))
-    states = rng.integers(0, hmms.pool.n_states, 30)
-    components = path_components(hmms.pool, x, states)
-    total = np.log(np.exp(components).sum(axis=1))
-    np.testing.assert_allclose(total, log_gaussians(hmms.pool, x)[np.arange(30), states], atol=1e-10)
-    best = best_gaussians(hmms.pool, x, states)
-    np.testing.assert_array_equal(hmms.pool.owners[best], states)
-    np.testing.assert_array_equal(components[np.arange(30), best - hmms.pool.offsets[states]], components.max(axis=1))
-
-
 def test_frames_of_the_wrong_width_are_refused():
     with pytest.raises(ValueError, match=r"expects \[T, 2\]"):
         log_likelihoods(scorer(pool_of()), np.zeros((4, 3)))
+
+
+def full_pool(rng, dimension=5, sizes=(2, 1, 3)) -> GaussianPool:
+    """Correlated Gaussians, ragged states."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    root = rng.normal(size=(offsets[-1], dimension, dimension))
+    weights = np.concatenate([rng.dirichlet(np.ones(size)) for size in sizes])
+    matrices = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(dimension)
+    return GaussianPool(rng.normal(2, 2, (offsets[-1], dimension)), matrices, np.log(weights), offsets)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("missing", [False, True])
+def test_likelihoods_of_full_covariances_are_the_textbooks_in_any_precision(dtype, missing):
+    rng = np.random.default_rng(6)
+    pool = full_pool(rng)
+    x = rng.normal(2, 3, (40, 5))
+    if missing:
+        x[rng.random(x.shape) < 0.3] = np.nan
+    states = np.array([2, 0])
+    compiled = scorer(pool, states, dtype)
+    scores = log_likelihoods(compiled, x)
+    np.testing.assert_allclose(scores, log_gaussians(pool, x)[:, states], atol=1e-9)
+    if not missing:
+        whole = evaluate(compiled, x)
+        np.testing.assert_array_equal(whole.log_likelihoods, scores)
+        shares = whole.shares[:, :3, 0] / whole.totals[:, 0, None]
+        components = path_components(pool, x, np.full(40, 2))
+        np.testing.assert_allclose(shares, np.exp(components - log_gaussians(pool, x)[:, [2]]), atol=1e-9)
+
+
+def test_full_covariances_that_are_diagonal_score_as_diagonal_ones():
+    rng = np.random.default_rng(7)
+    diagonal = random_hmms(rng, mixtures=3, dimension=4).pool
+    full = GaussianPool(diagonal.means, diagonal.covariances.dense(), diagonal.log_weights, diagonal.offsets)
+    assert full.covariances.kind == "full"
+    x = rng.normal(size=(30, 4))
+    one, other = (log_likelihoods(scorer(pool, dtype=np.float64), x) for pool in (diagonal, full))
+    np.testing.assert_allclose(one, other, atol=1e-10)
+
+
+def test_sharply_correlated_dimensions_keep_their_digits():
+    """Dimensions that differ by a thousandth of their spread, far from the origin: in float32 nothing would be left."""
+    rng = np.random.default_rng(8)
+    common = rng.normal(0, 10, (200, 1))
+    x = 100 + common + 0.01 * rng.normal(size=(200, 4))
+    pool = GaussianPool([x.mean(0)], [np.cov(x.T)], [0.0], [0, 1])
+    want = [multivariate_normal(pool.means[0], pool.covariances.matrices[0]).logpdf(frame) for frame in x]
+    np.testing.assert_allclose(log_likelihoods(scorer(pool), x)[:, 0], want, atol=1e-8)
+
+
+def test_a_matrix_that_is_no_covariance_is_named():
+    matrices = np.tile(np.eye(2), (3, 1, 1))
+    matrices[2] = [[1.0, 2.0], [2.0, 1.0]]
+    with pytest.raises(MargoError, match="state 1, component 0, dimension 0: variance -1.0"):
+        pool_of(covariances=matrices)
+    matrices[1, 0, 1] = np.nan
+    with pytest.raises(MargoError, match="state 0, component 1, dimension 0: variance nan"):
+        pool_of(covariances=matrices)
+    with pytest.raises(MargoError, match="a word kernel needs diagonal covariances, the model has full ones"):
+        full_pool(np.random.default_rng(0)).require("diagonal", "a word kernel")

@@ -44,22 +44,21 @@ def make_frames(rng, lengths=(5, 4, 7), dims=2, fixed=0) -> Frames:
 
 def paths(model: WordModel, x, fixed):
     """All ``(log probability, [(state, component or -1) of each frame])`` of one utterance."""
-    chain, dense = model.chain, np.full((len(model.chain.state),) * 2, -np.inf)
-    for j in range(len(chain.state)):
-        for arc in range(chain.arc_start[j], chain.arc_start[j + 1]):
-            dense[j, chain.destination[arc]] = chain.log_prob[arc]
+    chain, column = model.chain, model.chain.column
+    dense = np.full((len(column) + 2,) * 2, -np.inf)
+    dense[chain.source, chain.destination] = chain.log_prob
     states = len(model.offsets) - 1
     choices = [
-        [(node, k) for node, s in enumerate(chain.state)
+        [(node, k) for node, s in enumerate(column)
          for k in (range(model.offsets[s], model.offsets[s + 1]) if s < states else [-1])]
     ]  # fmt: skip
     log_p = model.log_weights + norm.logpdf(x[:, None], model.means, np.sqrt(model.variances)).sum(-1)
     found = []
     for path in itertools.product(*choices * len(x)):
-        value = chain.log_initial[path[0][0]] + chain.log_final[path[-1][0]]
+        value = dense[chain.start, path[0][0]] + dense[path[-1][0], chain.end]
         value += sum(dense[a[0], b[0]] for a, b in itertools.pairwise(path))
         if value > -np.inf:
-            value += sum(log_p[t, k] if k >= 0 else fixed[t, chain.state[node] - states]
+            value += sum(log_p[t, k] if k >= 0 else fixed[t, column[node] - states]
                          for t, (node, k) in enumerate(path))  # fmt: skip
             found.append((value, [k for _, k in path]))
     return found
@@ -201,7 +200,7 @@ def test_chain_of_a_graph_has_the_engine_s_posteriors():
     theirs = posteriors(graph, scores, bounds)
     ours = occupy(chain_of(graph), scores, bounds)
     np.testing.assert_allclose(ours.log_likelihoods, theirs.log_likelihood, rtol=1e-12)
-    onto = np.eye(len(graph.states))[graph.state]
+    onto = np.eye(len(graph.states))[graph.arcs.column]
     np.testing.assert_allclose(ours.nodes @ onto, theirs.occupancies, atol=1e-12)
 
 

@@ -64,6 +64,27 @@ def test_what_a_string_costs_is_the_sum_of_its_pairs(hmms):
     assert string_score(weighed_grammar(hmms, 0.25), ["b", "d"]) == pytest.approx(expected / 4, rel=1e-12)
 
 
+class Counted(list):
+    """A table that counts how often it is read from end to end."""
+
+    reads = 0
+
+    def __iter__(self):
+        Counted.reads += 1
+        return super().__iter__()
+
+
+def test_the_table_is_read_once_however_many_strings_are_scored(hmms):
+    rows = Counted(hmms.meta["grammar"]["log_bigram"])
+    counted, Counted.reads = with_grammar(hmms, log_bigram=rows), 0
+    scores = {string_score(counted, string) for string in STRINGS * 5}
+    assert len(scores) == len(STRINGS) and Counted.reads == 1
+    recognition_graph(counted)
+    assert Counted.reads == 1
+    other = with_grammar(counted, log_bigram=[[0.0] * 5] * 5)  # another table is another model
+    assert string_score(other, ["a"]) == -2.0
+
+
 def test_the_graph_adds_what_the_grammar_says(hmms):
     """All states alike: frames and transitions count the same for all strings, the grammar decides."""
     scores = np.zeros((2, 4))

@@ -97,15 +97,19 @@ def test_bigrams_are_checked():
         bigram_graph(hmms, np.full((3, 3), np.nan))
 
 
-@pytest.mark.parametrize("compile_", [isolated_graph, loop_graph])
+@pytest.mark.parametrize("compile_", [isolated_graph, loop_graph, lambda hmms: align_graph(hmms, ["w2", "w0"])])
 def test_graph_numbering(compile_):
     graph = compile_(random_hmms(np.random.default_rng(1), words=3))
-    null = (graph.source >= graph.n_emitting) & (graph.destination >= graph.n_emitting)
-    assert (graph.source[null] < graph.destination[null]).all()
-    assert (np.diff(graph.destination) >= 0).all()
-    np.testing.assert_array_equal(np.sort(graph.out_arc), np.arange(graph.n_arcs))
-    assert graph.arc_start[graph.start] == graph.arc_start[graph.start + 1]
-    used = graph.transition[graph.transition >= 0]
-    assert graph.log_prob[graph.transition >= 0] == pytest.approx(
+    arcs = graph.arcs
+    null = (arcs.source >= graph.n_emitting) & (arcs.destination >= graph.n_emitting)
+    assert (arcs.source[null] < arcs.destination[null]).all()
+    assert (np.diff(arcs.destination) >= 0).all()
+    np.testing.assert_array_equal(np.sort(arcs.out_arc), np.arange(graph.n_arcs))
+    assert arcs.arc_start[arcs.start] == arcs.arc_start[arcs.start + 1]
+    inside = np.flatnonzero(arcs.destination < graph.n_emitting)
+    listed = np.concatenate([arcs.stay_arc[arcs.stay_arc >= 0], arcs.step_arc[arcs.step_arc >= 0], arcs.rest])
+    np.testing.assert_array_equal(np.sort(listed), inside)  # each arc into an emitting node is done once
+    used = arcs.transition[arcs.transition >= 0]
+    assert arcs.log_prob[arcs.transition >= 0] == pytest.approx(
         random_hmms(np.random.default_rng(1), words=3).log_transitions[used]
     )

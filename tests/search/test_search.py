@@ -12,7 +12,7 @@ from margo.model.hmm import HmmSet, flat_start, whole_words
 from margo.search.confidence import confidences, word_occupancies
 from margo.search.forward_backward import backward, forward, posteriors
 from margo.search.nbest import nbest
-from margo.search.viterbi import align, viterbi, viterbi_score
+from margo.search.viterbi import align, best_path, best_score, trace, viterbi, viterbi_score
 from oracles import enumerate_all, log_gaussians, loop_strings, random_hmms
 
 TIGHT = 1e-10
@@ -99,8 +99,8 @@ def test_forward_backward_equals_all_paths(case, scale):
     counts = graph.transition_counts(found.arc_counts, len(hmms.log_transitions))
     np.testing.assert_allclose(counts, truth.transitions, atol=TIGHT)
     alpha, beta = forward(graph, local, scale), backward(graph, local, scale)
-    assert alpha[-1, graph.end] == pytest.approx(truth.total, abs=TIGHT)
-    assert beta[0, graph.start] == pytest.approx(truth.total, abs=TIGHT)
+    assert alpha[-1, graph.arcs.end] == pytest.approx(truth.total, abs=TIGHT)
+    assert beta[0, graph.arcs.start] == pytest.approx(truth.total, abs=TIGHT)
     emitted = np.exp(alpha + beta - truth.total)[1:, : graph.n_emitting].sum(axis=1)
     np.testing.assert_allclose(emitted, 1, atol=TIGHT)
 
@@ -143,7 +143,8 @@ def test_nbest_equals_the_best_of_all_strings(case, n):
 def test_the_oracle_catches_a_wrong_arc(case):
     """Mutation twin: transitions a hundredth too likely, and every comparison above must fail."""
     graph, local, truth = case.graph, case.local, case.truth()
-    wrong = replace(graph, log_prob=graph.log_prob + 0.01 * (graph.transition >= 0))
+    arcs = graph.arcs
+    wrong = replace(graph, arcs=arcs._replace(log_prob=arcs.log_prob + 0.01 * (arcs.transition >= 0)))
     assert abs(posteriors(wrong, local).log_likelihood[0] - truth.total) > 1e-3
     assert abs(viterbi_score(wrong, local) - truth.best) > 1e-3
     assert abs(nbest(wrong, local, 1)[0].score - truth.best) > 1e-3
@@ -200,14 +201,74 @@ def test_first_arc_wins_a_tie():
     assert viterbi(graph, np.zeros((5, 4))).word_names == ("a",)
 
 
+def plain_viterbi(arcs, scores, wins):
+    """Score and arcs of the best path, arc by arc; ``wins(a, b)`` says whether a later arc of value a beats b."""
+    emitting, nodes = len(arcs.column), len(arcs.arc_start) - 1
+    value, back = np.full((len(scores) + 1, nodes), -np.inf), np.full((len(scores) + 1, nodes), -1)
+    value[0, arcs.start] = 0
+    for row in range(len(scores) + 1):
+        for node in range(0 if row else emitting, nodes):
+            for arc in range(arcs.arc_start[node], arcs.arc_start[node + 1]):
+                score = value[row - (node < emitting), arcs.source[arc]] + arcs.log_prob[arc]
+                if score > -np.inf and wins(score, value[row, node]):
+                    value[row, node], back[row, node] = score, arc
+            if node < emitting:
+                value[row, node] += scores[row - 1, arcs.column[node]]
+    row, node, path = len(scores), arcs.end, []
+    while value[row, node] > -np.inf and (row or node != arcs.start):
+        path.append(back[row, node])
+        row, node = row - (node < emitting), arcs.source[back[row, node]]
+    return value[-1, arcs.end], path[::-1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_of_equal_arcs_wins_whatever_way_an_arc_is_done(seed):
+    """Whole numbers make equals everywhere: staying, stepping, skipping, entering and passing silence over."""
+    rng = np.random.default_rng(seed)
+    hmms = random_hmms(rng, words=3, silence=seed % 3 != 2, tee=seed % 2 == 1)
+    differ = 0
+    for graph in (loop_graph(hmms), isolated_graph(hmms), align_graph(hmms, ["w1", "w0", "w1"])):
+        arcs = graph.arcs._replace(log_prob=-rng.integers(0, 2, graph.n_arcs).astype(float))
+        scores = -rng.integers(0, 2, (14, len(graph.states))).astype(float)
+        back = np.empty((len(scores) + 1, graph.n_nodes), np.int32)
+        score, path = plain_viterbi(arcs, scores, np.greater)
+        assert best_path(arcs, scores, np.inf, back) == best_score(arcs, scores) == score
+        assert trace(arcs, back).tolist() == path
+        differ += plain_viterbi(arcs, scores, np.greater_equal)[1] != path  # where the last wins it is another
+    assert differ
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_chain_knows_of_its_length_loses_nothing(seed):
+    rng = np.random.default_rng(seed)
+    hmms = random_hmms(rng, words=3, silence=seed % 2 == 0, tee=seed == 3)
+    graph = align_graph(hmms, ["w2", "w0", "w2", "w1"])
+    known = graph.arcs
+    zeros = np.zeros_like(known.ahead)
+    blind = replace(graph, arcs=known._replace(ahead=zeros, behind=zeros))
+    assert known.ahead.any() and known.behind.any()
+    losses = 0
+    for frames in range(1, 16):
+        scores = rng.normal(-3, 2, (frames, len(graph.states)))
+        exact, other = posteriors(graph, scores), posteriors(blind, scores)
+        for name in ("log_likelihood", "occupancies", "arc_counts"):
+            np.testing.assert_array_equal(getattr(exact, name), getattr(other, name))
+        assert viterbi_score(graph, scores) == viterbi_score(blind, scores)
+        wrong = replace(graph, arcs=known._replace(ahead=known.ahead + 1))  # a frame too late
+        losses += posteriors(wrong, scores).log_likelihood[0] != exact.log_likelihood[0]
+    assert losses
+
+
 def test_beam_can_lose_the_path():
-    hmms = flat_start(whole_words(["a", "b"]), 3, np.zeros(1), np.ones(1))
-    graph = align_graph(hmms, ["a"])
+    hmms = flat_start(whole_words(["a"]), 3, np.zeros(1), np.ones(1))
+    graph = isolated_graph(hmms)
     scores = np.full((12, 3), -1.0)
     scores[:6, 0], scores[:6, 1:] = 0.0, -200.0
     scores[6:, 0], scores[6:, 1:] = -3.0, -200.0
     assert viterbi(graph, scores) is not None
     assert viterbi(graph, scores, beam=10.0) is None
+    # A chain knows which states cannot end in time, and the beam does not measure by these.
+    assert viterbi(align_graph(hmms, ["a"]), scores, beam=10.0).score == viterbi(graph, scores).score
 
 
 def test_words_are_timed_without_the_silence_around_them():

@@ -1,12 +1,11 @@
-"""Alignment of strings without graphs against alignment with them."""
+"""Alignment of many strings in one call against alignment of each, and scores of best paths against the paths."""
 
 import numpy as np
 import pytest
 
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.graph import align_graph, loop_graph
-from margo.search.network import network, string_network
-from margo.search.strings import align_strings, string_table
+from margo.search.strings import align_strings
 from margo.search.viterbi import best_scores, viterbi
 from oracles import loop_strings, random_hmms
 
@@ -18,7 +17,7 @@ def test_same_paths_as_forced_alignment(seed):
     graph = loop_graph(hmms)
     scores = log_likelihoods(scorer(hmms.pool, graph.states, np.float64), rng.normal(size=(9, 2)))
     strings = list(loop_strings(hmms, 3))
-    found = align_strings(string_table(hmms, graph.states), strings, scores)
+    found = align_strings(hmms, strings, scores, graph.states)
     short = 0
     for path, string in enumerate(strings):
         forced = align_graph(hmms, [hmms.words[word] for word in string])
@@ -45,9 +44,10 @@ def test_best_scores_are_those_of_viterbi(seed):
     lengths = rng.integers(1, 14, 30)
     bounds, wanted = np.concatenate([[0], np.cumsum(lengths)]), rng.random(30) < 0.8
     scores = log_likelihoods(scorer(hmms.pool, graph.states, np.float64), 1.5 * rng.normal(size=(bounds[-1], 2)))
-    table, strings = string_table(hmms, graph.states), list(loop_strings(hmms, 2))
-    best = best_scores(network(graph), scores, bounds, wanted)
-    forced = np.array([best_scores(string_network(table, string), scores, bounds, wanted) for string in strings])
+    strings = list(loop_strings(hmms, 2))
+    chains = [align_graph(hmms, [hmms.words[word] for word in string], graph.states) for string in strings]
+    best = best_scores(graph, scores, bounds, wanted)
+    forced = np.array([best_scores(chain, scores, bounds, wanted) for chain in chains])
     forced -= np.array([len(string) for string in strings])[:, None]  # the loop's penalty
     assert np.isnan(best[~wanted]).all() and np.isnan(forced[:, ~wanted]).all()
     for i in np.flatnonzero(wanted):

@@ -125,3 +125,26 @@ def test_show_tells_what_a_folder_holds_and_exports_to_htk(root, exp, tmp_path):
     assert "criterion  ml" in done.stdout and "unit B" in done.stdout
     assert '~h "B"' in (tmp_path / "hmmdefs").read_text()
     assert step(root, "show", tmp_path).returncode == 1
+
+
+def test_full_covariances_are_trained_decoded_aligned_and_refused_where_they_do_not_fit(root, exp, tmp_path):
+    """Two components, so that they are split too; a model grown from it stays full, and cannot become diagonal."""
+    train, test = exp / "mfcc" / "train", exp / "mfcc" / "test"
+    full, asked = tmp_path / "full", ("--covariance", "full", "--iterations", 2)
+    done = step(root, "train_ml", "--data", train, *asked, "--states", 3, "--mixtures", 2, "--out", full)
+    assert done.returncode == 0, done.stderr
+    pool = read_model(full / "model.npz").pool
+    assert pool.covariances.kind == "full" and pool.sizes.max() == 2
+    assert np.abs(pool.covariances.matrices * (1 - np.eye(pool.dimension))).max() > 0
+    for name, more in (("decode", ()), ("align", ())):
+        done = step(root, name, "--model", full, "--data", test, "--out", tmp_path / name, *more)
+        assert done.returncode == 0, done.stderr
+    assert step(root, "recognise", "--model", full, wav_of(exp)[1]).returncode == 0
+    assert step(root, "show", full).returncode == 0
+    done = step(root, "train_ml", "--data", train, "--init", full, "--out", tmp_path / "back")
+    assert done.returncode == 1 and "--covariance is diagonal, the model of --init has full ones" in done.stderr
+    for name in ("train_mce", "train_mmi", "train_mm", "train_lme", "train_word_kernel"):
+        done = step(root, name, "--data", train, "--init", full, "--out", tmp_path / name)
+        assert done.returncode == 1 and "needs diagonal covariances, the model has full ones" in done.stderr, name
+    done = step(root, "show", full, "--htk", tmp_path / "hmmdefs")
+    assert done.returncode == 1 and "an HTK file needs diagonal covariances" in done.stderr

@@ -10,7 +10,6 @@ import numpy as np
 
 from margo.classify.gmm import Classifier, check_samples
 from margo.errors import MargoError
-from margo.gaussian.covariances import Diagonal
 from margo.gaussian.ebw import ebw_update, smallest_D, smooth_hinge
 from margo.gaussian.em import expected
 from margo.gaussian.mixtures import log_components, sum_components
@@ -127,8 +126,7 @@ class State:
 
 def begin(model: Classifier, x, y, options: EbwOptions) -> State:
     """The state before the first iteration, from a maximum-likelihood classifier."""
-    if not isinstance(model.pool.covariances, Diagonal):
-        raise MargoError(f"EBW needs diagonal covariances, the start has {model.pool.covariances.kind} ones")
+    model.pool.require("diagonal", "EBW")
     x, y = check_samples(x, y, model.classes)
     if y.max() >= model.classes or (y < 0).any():
         raise MargoError(f"EBW needs a label from 0 to {model.classes - 1} for each sample")

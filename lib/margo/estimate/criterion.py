@@ -52,6 +52,7 @@ class Criterion:
 
     name = ""  # goes into the model's meta
     better = 1  # the objective is to rise; -1: to fall
+    diagonal = True  # whether it trains diagonal covariances alone
     picks = True  # whether the best model is the result, by dev or :meth:`cost`; else the last one is
 
     def __init__(self, options):

@@ -14,15 +14,16 @@ from margo.errors import MargoError, refuse
 from margo.estimate.criterion import Criterion
 from margo.estimate.moves import check_result
 from margo.estimate.stats import Stats, add_gaussians
+from margo.gaussian.covariances import PRODUCTS
 from margo.gaussian.likelihood import batches, evaluate, scorer
 from margo.gaussian.pool import GaussianPool
+from margo.gaussian.splitting import split
 from margo.knobs import Knobs, knob
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
 from margo.search.forward_backward import posteriors
 
 BATCH = 1024  # frames of utterances with the same transcript that are taken at a time
-PERTURBATION = 0.2  # standard deviations, as HHEd MU
 TYING = ("none", "state", "global")
 
 
@@ -31,7 +32,8 @@ class MlOptions(Knobs):
     """Baum-Welch, and mixtures that grow."""
 
     mixtures: int = knob(1, "Gaussians per state to end with", least=1)
-    tie_variances: str = knob("none", "which Gaussians share one variance: none, those of a state, all", TYING)
+    covariance: str = knob("diagonal", "shape of the covariances; full ones need far more data", tuple(PRODUCTS))
+    tie_variances: str = knob("none", "which Gaussians share one covariance: none, those of a state, all", TYING)
     variance_floor: float = knob(0.01, "smallest variance, as a part of the data's own (HTK's varFloor1)", least=0)
     dead_weight: float = knob(
         1e-5, "a component whose weight falls to this is dead until the next split (HTK's MINMIX)", least=0
@@ -60,6 +62,7 @@ class Ml(Criterion):
     name = "ml"
     picks = False
     limit = None
+    diagonal = False
 
     def begin(self, hmms: HmmSet) -> dict:
         flat = (hmms.pool.means == hmms.pool.means[0]).all()
@@ -104,7 +107,7 @@ def grown(hmms: HmmSet, mixtures: int) -> HmmSet:
     now = int(hmms.pool.sizes.max())
     if mixtures < now:
         raise MargoError(f"--mixtures is {mixtures}, the model has {now} already")
-    return hmms if mixtures == now else split(hmms, min(2 * now, mixtures))
+    return hmms if mixtures == now else hmms.with_pool(split(hmms.pool, min(2 * now, mixtures)))
 
 
 def unusable(hmms: HmmSet, x: np.ndarray, words) -> str | None:
@@ -182,21 +185,17 @@ def update(hmms: HmmSet, stats: Stats, options: MlOptions = DEFAULTS) -> tuple[H
     log_weights, alive = _weights(pool, stats.occupancy, options.dead_weight)
     occupancy = np.where(alive, stats.occupancy, 0.0)
     seen = occupancy > 0
-    safe = np.where(seen, occupancy, 1.0)[:, None]
-    shift = stats.first / safe  # new mean about the centre
+    shift = stats.first / np.where(seen, occupancy, 1.0)[:, None]  # new mean about the centre
     means = np.where(seen[:, None], shift + stats.centre, pool.means)
-    scatter = np.where(seen[:, None], stats.second - shift * stats.first, 0.0)
-    scatter, weight = _tie(pool, scatter, occupancy, options.tie_variances)
-    variances = np.where(weight[:, None] > 0, scatter / np.where(weight > 0, weight, 1.0)[:, None], pool.variances)
-    floored = 0
+    scatter, weight = _tie(pool, _scatter(stats, shift, seen), occupancy, options.tie_variances)
+    counts = np.where(weight > 0, weight, 1.0).reshape(-1, *[1] * (scatter.ndim - 1))
+    covariances, floored = pool.covariances.fitted(scatter / counts, weight <= 0), 0
     if hmms.variance_floor is not None:
-        low = (variances < hmms.variance_floor) & (weight[:, None] > 0)
-        floored = int(low.sum())
-        variances = np.where(low, hmms.variance_floor, variances)
-    check_result(hmms, means, variances, stats.occupancy)
+        covariances, floored = covariances.floored(np.where(weight[:, None] > 0, hmms.variance_floor, 0.0))
+    check_result(hmms, means, covariances, stats.occupancy)
     updated = replace(
         hmms.with_transitions(_transitions(hmms, stats.transitions)),
-        pool=GaussianPool(means, variances, log_weights, pool.offsets),
+        pool=GaussianPool(means, covariances, log_weights, pool.offsets),
     )
     report = {
         "objective": stats.objective / max(stats.frames, 1),
@@ -207,39 +206,6 @@ def update(hmms: HmmSet, stats: Stats, options: MlOptions = DEFAULTS) -> tuple[H
         "dead": int((~alive).sum()),
     }
     return updated, report
-
-
-def split(hmms: HmmSet, mixtures: int) -> HmmSet:
-    """Grow every state to ``mixtures`` components as HHEd's MU does.
-
-    Again and again the heaviest component is split: weights halved, means moved by +0.2 and -0.2 standard deviations,
-    the copy put last. "Heaviest" counts 1 less for every time a component has been split in this call, and far less for
-    one whose log determinant lies 4 standard deviations under the average of all. Dead components are replaced first.
-    """
-    pool = hmms.pool
-    determinants = np.log(pool.variances).sum(axis=1)
-    collapsed = determinants < determinants.mean() - 4 * determinants.std()
-    means, variances, weights, sizes = [], [], [], []
-    for first, last in zip(pool.offsets[:-1], pool.offsets[1:]):
-        mean, variance = list(pool.means[first:last]), list(pool.variances[first:last])
-        weight = list(np.exp(pool.log_weights[first:last]))
-        penalty = [5000.0 * flag for flag in collapsed[first:last]]
-        dead = [m for m, value in enumerate(weight) if value == 0]
-        for place in [*dead, *range(len(mean), mixtures)]:
-            heaviest = int(np.argmax([w - p if w > 0 else -np.inf for w, p in zip(weight, penalty)]))
-            step = PERTURBATION * np.sqrt(variance[heaviest])
-            weight[heaviest] /= 2
-            penalty[heaviest] += 1
-            copy = (mean[heaviest] - step, variance[heaviest], weight[heaviest], penalty[heaviest])
-            mean[heaviest] = mean[heaviest] + step
-            for column, value in zip((mean, variance, weight, penalty), copy):
-                column[place : place + 1] = [value]
-        means += mean
-        variances += variance
-        weights += weight
-        sizes.append(len(mean))
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return hmms.with_pool(GaussianPool(np.array(means), np.array(variances), np.log(weights), offsets))
 
 
 def converged(previous: float | None, current: float, tolerance: float) -> bool:
@@ -260,8 +226,15 @@ def _weights(pool: GaussianPool, occupancy: np.ndarray, dead_weight: float) -> t
         return np.log(weights), alive
 
 
+def _scatter(stats: Stats, shift: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Summed squares [K, D], or outer products [K, D, D], about the new means; 0 of what saw no data."""
+    if stats.second.ndim == 2:
+        return np.where(seen[:, None], stats.second - shift * stats.first, 0.0)
+    return np.where(seen[:, None, None], stats.second - shift[:, :, None] * stats.first[:, None, :], 0.0)
+
+
 def _tie(pool: GaussianPool, scatter: np.ndarray, occupancy: np.ndarray, tying: str) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of squares [K, D] and occupancies [K] over all Gaussians that share a variance."""
+    """Sums of squares [K, ...] and occupancies [K] over all Gaussians that share a variance."""
     if tying == "none":
         return scatter, occupancy
     if tying == "global":

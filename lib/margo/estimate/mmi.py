@@ -28,12 +28,10 @@ from margo.gaussian.likelihood import batches, evaluate, flatten, scorer
 from margo.gaussian.room import Room
 from margo.knobs import knob
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
-from margo.model.graph import align_graph
+from margo.model.graph import Graph, align_graph
 from margo.model.hmm import HmmSet
 from margo.search.forward_backward import posteriors
-from margo.search.network import Network, network, string_network
 from margo.search.scaled import scaled_posteriors
-from margo.search.strings import string_table
 from margo.search.viterbi import best_scores, viterbi
 
 BATCH = 1024  # frames that go through the products together
@@ -120,10 +118,8 @@ class _Space:
         self.hmms, self.options = hmms, options
         self.weighed = weighed_grammar(hmms, options.acoustic_scale)
         self.graph = recognition_graph(self.weighed)
-        self.network = network(self.graph)
         same = self.weighed.meta["grammar"] == hmms.meta.get("grammar")  # as where there is but one word
-        self.decoder = self.network if same else network(recognition_graph(hmms))
-        self.table = string_table(hmms, self.graph.states)
+        self.decoder = self.graph if same else recognition_graph(hmms)
         self.compiled = scorer(hmms.pool, self.graph.states, np.float64 if options.double else np.float32)
         self.transitions = "transitions" in options.parameters
         self.room = Room()
@@ -147,17 +143,16 @@ class _Space:
         spoken = np.array([string_score(self.hmms, words) for _, _, words in batch])  # scores of best paths
         starts = [i for i in range(len(batch)) if i == 0 or strings[i] != strings[i - 1]]
         for first, last in zip(starts, [*starts[1:], len(batch)]):
-            net, words = string_network(self.table, strings[first]), batch[first][2]
+            forced = align_graph(self.hmms, batch[first][2], self.graph.states)
             own = np.arange(len(batch)) >= first
             own &= (np.arange(len(batch)) < last) & (objectives > -np.inf)
-            totals = self.run(net, lambda words=words: align_graph(self.hmms, words), flat, bounds, own, above,
-                              stats.transitions)  # fmt: skip
+            totals = self.run(forced, flat, bounds, own, above, stats.transitions)
             objectives[own] += totals[own]
-            spoken[own] += best_scores(net, scores, bounds, own)[own]
+            spoken[own] += best_scores(forced, scores, bounds, own)[own]
         fits = objectives > -np.inf
         if self.options.boost:
             flat = self.flattened("boosted", scores - self.boosts(batch, scores, bounds, fits))
-        totals = self.run(self.network, lambda: self.graph, flat, bounds, fits, below, stats.transitions_against)
+        totals = self.run(self.graph, flat, bounds, fits, below, stats.transitions_against)
         stats.objective += float((objectives[fits] - totals[fits]).sum())
         stats.utterances += int(fits.sum())
         stats.frames += int(lengths[fits].sum())
@@ -183,24 +178,22 @@ class _Space:
         linear = self.room.array(name, scores.shape, self.compiled.matrix.dtype)
         return _Flat(scores, flatten(scores, self.options.acoustic_scale, linear), linear)
 
-    def run(self, net: Network, graph, flat: "_Flat", bounds, wanted, occupancies, transitions) -> np.ndarray:
+    def run(self, graph: Graph, flat: "_Flat", bounds, wanted, occupancies, transitions) -> np.ndarray:
         """Log totals [N] of the ``wanted`` utterances, posteriors and transition counts added; utterances for which
-        the linear domain does not do are done in the log domain, on the graph that ``graph()`` gives."""
+        the linear domain does not do are done in the log domain."""
         kappa = self.options.acoustic_scale
-        counts = np.zeros(len(net.source)) if self.transitions else None
-        totals = scaled_posteriors(net, flat.linear, bounds, wanted, occupancies, counts)
+        counts = np.zeros(graph.n_arcs) if self.transitions else None
+        totals = scaled_posteriors(graph, flat.linear, bounds, wanted, occupancies, counts)
         totals += kappa * np.add.reduceat(flat.peaks, bounds[:-1])
         if self.transitions:
-            used = net.transition >= 0
-            transitions += np.bincount(net.transition[used], counts[used], len(transitions))
+            transitions += graph.transition_counts(counts, len(transitions))
         for i in np.flatnonzero(wanted & np.isnan(totals)):
-            exact, place = graph(), slice(bounds[i], bounds[i + 1])
-            columns = np.searchsorted(self.graph.states, exact.states)
-            result = posteriors(exact, flat.scores[place][:, columns], scale=kappa)
-            occupancies[place, columns] += result.occupancies
-            totals[i] = result.log_likelihood[0]
+            place = slice(bounds[i], bounds[i + 1])
+            exact = posteriors(graph, flat.scores[place], scale=kappa)
+            occupancies[place] += exact.occupancies
+            totals[i] = exact.log_likelihood[0]
             if self.transitions:
-                transitions += exact.transition_counts(result.arc_counts, len(transitions))
+                transitions += graph.transition_counts(exact.arc_counts, len(transitions))
         return totals
 
     def boosts(self, batch, scores: np.ndarray, bounds: np.ndarray, fits: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 
 from margo.errors import refuse
 from margo.estimate.stats import Stats
+from margo.gaussian.covariances import Covariances, Diagonal
 from margo.gaussian.ebw import ebw_probabilities, ebw_update, smoothing_constants
 from margo.gaussian.pool import GaussianPool
 from margo.model.hmm import HmmSet
@@ -61,7 +62,7 @@ def ebw_step(hmms: HmmSet, stats: Stats, parameters, growth: float) -> tuple[Hmm
     occupancy = stats.occupancy
     constants = smoothing_constants(pool.variances, net, stats.against, growth)
     shift, variances = ebw_update(np.zeros_like(pool.means), pool.variances, net, constants)
-    check_result(hmms, shift, variances, occupancy)
+    check_result(hmms, shift, Diagonal(variances), occupancy)
     means, log_weights, floored = pool.means, pool.log_weights, 0
     if "variances" in parameters:
         floor = _floor(hmms)
@@ -81,18 +82,14 @@ def ebw_step(hmms: HmmSet, stats: Stats, parameters, growth: float) -> tuple[Hmm
     return updated, {"floored": floored, "moved": largest}
 
 
-def check_result(hmms: HmmSet, means: np.ndarray, variances: np.ndarray, occupancy: np.ndarray) -> None:
-    """Refuse new means or variances [K, D] that are not numbers, and name whose they are."""
+def check_result(hmms: HmmSet, means: np.ndarray, covariances: Covariances, occupancy: np.ndarray) -> None:
+    """Refuse new means [K, D] or covariances that are not numbers, or not covariances, and name whose they are."""
     faults = []
-    for name, values, wrong in (
-        ("mean", means, ~np.isfinite(means)),
-        ("variance", variances, ~(np.isfinite(variances) & (variances > 0))),
-    ):
-        for k in np.flatnonzero(wrong.any(axis=1))[:20]:
-            d = int(np.flatnonzero(wrong[k])[0])
-            faults.append(
-                f"{hmms.place(k)}: {name} of dimension {d} is {values[k, d]:.6g}, occupancy {occupancy[k]:.6g}"
-            )
+    bad = [(k, d, means[k, d]) for k, d in np.argwhere(~np.isfinite(means))]
+    for name, wrong in (("mean", bad), ("variance", covariances.wrong)):
+        firsts = {k: (d, value) for k, d, value in reversed(wrong)}
+        for k, (d, value) in sorted(firsts.items())[:20]:
+            faults.append(f"{hmms.place(k)}: {name} of dimension {d} is {value:.6g}, occupancy {occupancy[k]:.6g}")
     refuse(faults, "update")
 
 

@@ -17,7 +17,7 @@ from margo.model.grammar import recognition_graph, string_score
 from margo.model.graph import Graph
 from margo.model.hmm import HmmSet
 from margo.search.nbest import nbest
-from margo.search.strings import StringTable, align_strings, string_table
+from margo.search.strings import align_strings
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +59,11 @@ class Searcher:
     hmms: HmmSet
     graph: Graph
     compiled: Scorer
-    table: StringTable
 
 
 def searcher(hmms: HmmSet, dtype=np.float32) -> Searcher:
     graph = recognition_graph(hmms)
-    return Searcher(hmms, graph, scorer(hmms.pool, graph.states, dtype), string_table(hmms, graph.states))
+    return Searcher(hmms, graph, scorer(hmms.pool, graph.states, dtype))
 
 
 def find_paths(search: Searcher, utterances, competitors: int = 5, listed: dict | None = None) -> Paths:
@@ -90,7 +89,7 @@ def find_paths(search: Searcher, utterances, competitors: int = 5, listed: dict 
             rivals = [hypothesis.words for hypothesis in nbest(search.graph, scores, competitors + 1)]
         rivals = [string for string in rivals if string != spoken]
         strings = [spoken, *(rivals if isolated else rivals[:competitors])]
-        block = align_strings(search.table, strings, scores)
+        block = align_strings(hmms, strings, scores, search.graph.states)
         grammar = np.array([string_score(hmms, [hmms.words[word] for word in string]) for string in strings])
         totals = block.scores + grammar
         order = np.argsort(-totals[1:], kind="stable")[:competitors] + 1

@@ -35,7 +35,8 @@ class Stats(Moments):
     @classmethod
     def zeros(cls, hmms: HmmSet, centre: np.ndarray | None = None) -> "Stats":
         (gaussians, dimension), transitions = hmms.pool.means.shape, len(hmms.log_transitions)
-        shapes = (gaussians, (gaussians, dimension), (gaussians, dimension), transitions, gaussians, transitions)
+        second = hmms.pool.covariances.shape
+        shapes = (gaussians, (gaussians, dimension), second, transitions, gaussians, transitions)
         return cls(hmms.pool.centre if centre is None else centre, *map(np.zeros, shapes))
 
     def __add__(self, other: "Stats") -> "Stats":
@@ -81,11 +82,11 @@ def _weigh(shares, totals, occupancies, prune, weights):
 
 def add_moments(stats: Stats, compiled: Scorer, moments: np.ndarray) -> None:
     """Add ``moments`` [M S', W], sums of extended frames, to ``stats``."""
-    dimension, used = compiled.pool.dimension, compiled.gaussians.ravel() >= 0
+    used, ones = compiled.gaussians.ravel() >= 0, compiled.squares + compiled.pool.dimension
     gaussians = compiled.gaussians.ravel()[used]
-    stats.second[gaussians] += moments[used, :dimension]
-    stats.first[gaussians] += moments[used, dimension : 2 * dimension]
-    stats.occupancy[gaussians] += moments[used, 2 * dimension]
+    stats.second[gaussians] += compiled.pool.covariances.unpacked(moments[used, : compiled.squares])
+    stats.first[gaussians] += moments[used, compiled.squares : ones]
+    stats.occupancy[gaussians] += moments[used, ones]
 
 
 def add_contested(

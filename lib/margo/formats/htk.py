@@ -124,6 +124,7 @@ def _row(values) -> str:
 
 
 def _state_lines(pool: GaussianPool, state: int) -> list[str]:
+    pool.require("diagonal", "an HTK file")
     first, last = pool.offsets[state], pool.offsets[state + 1]
     lines = [f"<NUMMIXES> {last - first}"] if last - first > 1 else []
     for k in range(first, last):

@@ -9,7 +9,8 @@ from margo.model.hmm import HmmSet, Unit
 
 KIND = "margo hmm set"
 VERSION = 1
-ARRAYS = ("means", "variances", "log_weights", "offsets", "unit_states", "unit_sizes", "log_transitions")
+COVARIANCES = {"diagonal": "variances", "full": "matrices"}  # the array of each type; a pool knows them by their shape
+ARRAYS = ("means", "log_weights", "offsets", "unit_states", "unit_sizes", "log_transitions")
 
 
 def write_model(path, hmms: HmmSet) -> None:
@@ -19,9 +20,10 @@ def write_model(path, hmms: HmmSet) -> None:
 
 def pack(hmms: HmmSet) -> tuple[dict, dict[str, np.ndarray]]:
     """``(meta, arrays)`` that hold all of ``hmms``."""
+    covariances = COVARIANCES[hmms.pool.covariances.kind]
     arrays = {
         "means": hmms.pool.means,
-        "variances": hmms.pool.variances,
+        covariances: getattr(hmms.pool.covariances, covariances),
         "log_weights": hmms.pool.log_weights,
         "offsets": hmms.pool.offsets,
         "unit_states": np.concatenate([unit.states for unit in hmms.units]),
@@ -80,6 +82,7 @@ def unpack(meta: dict, arrays: dict[str, np.ndarray]) -> HmmSet:
     if meta.get("version") != VERSION:
         raise MargoError(f"model format {meta.get('version')}, this margo reads {VERSION}")
     missing = [name for name in ARRAYS if name not in arrays]
+    missing += [] if set(arrays) & set(COVARIANCES.values()) else ["variances"]
     if missing:
         raise MargoError(f"lacks {', '.join(missing)}")
     return _assemble(meta, arrays)
@@ -101,6 +104,7 @@ def _assemble(meta: dict, arrays: dict) -> HmmSet:
         )
         for i, name in enumerate(meta["units"])
     )
-    pool = GaussianPool(arrays["means"], arrays["variances"], arrays["log_weights"], arrays["offsets"])
+    covariances = next(arrays[name] for name in COVARIANCES.values() if name in arrays)
+    pool = GaussianPool(arrays["means"], covariances, arrays["log_weights"], arrays["offsets"])
     lexicon = {word: tuple(parts) for word, parts in meta["lexicon"]}
     return HmmSet(pool, units, lexicon, meta["silence"], arrays.get("variance_floor"), meta["meta"])

@@ -10,6 +10,15 @@ Samples ``x[N, D]``, Gaussians K. Every type has the same few methods:
     floored            no variance below a floor
     wrong              what is not a covariance, as (Gaussian, dimension, value)
 
+Types that states of HMMs may have (``PRODUCTS``) also say how their log densities are products of matrices, one of
+frames and one of Gaussians:
+
+    squares            the squares of frames that the products need [T, Q], Q of them
+    exponents          what multiplies squares, frames and 1
+    unpacked           moments of squares as second moments
+    deviations         [K, D], a step of one standard deviation in every dimension
+    log_determinants   [K]
+
 A new type is one more class, with an entry in ``TYPES`` and, where EM is to train it, in ``FITTED``.
 """
 
@@ -36,6 +45,11 @@ class Covariances:
         """Those of some of the Gaussians."""
         return type(self)(*(getattr(self, each.name)[rows] for each in fields(self)))
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of second moments."""
+        return *self.variances.shape, self.variances.shape[1]
+
     def moments(self, x, means, weights, centre) -> Moments:
         """Moments of samples with ``weights[N, K]`` about ``centre``, second [K, D, D]."""
         return dense_moments(self.dense(), x, means, weights, centre)
@@ -47,6 +61,10 @@ class Diagonal(Covariances):
 
     variances: np.ndarray
     kind = "diagonal"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.variances.shape
 
     def log_densities(self, x, means) -> np.ndarray:
         """The sum over the observed dimensions: two products."""
@@ -72,6 +90,25 @@ class Diagonal(Covariances):
             first += unseen * (means - centre)
             second += unseen * ((means - centre) ** 2 + self.variances)
         return Moments(centre, weights.sum(axis=0), first, second)
+
+    def exponents(self, means):
+        """``(quadratic[K, Q], linear[K, D], constants[K])``: ``log N`` is their product with squares, frames and 1."""
+        constants = -0.5 * (np.log(2 * np.pi * self.variances) + means**2 / self.variances).sum(axis=1)
+        return -0.5 / self.variances, means / self.variances, constants
+
+    @staticmethod
+    def squares(y, out) -> None:
+        np.multiply(y, y, out=out)
+
+    @staticmethod
+    def unpacked(squares) -> np.ndarray:
+        return squares
+
+    def deviations(self) -> np.ndarray:
+        return np.sqrt(self.variances)
+
+    def log_determinants(self) -> np.ndarray:
+        return np.log(self.variances).sum(axis=1)
 
     def fitted(self, scatter, keep, tied=False):
         """Variances ``scatter[K, D]`` (all the same where ``tied``), or those there are where ``keep[K]``."""
@@ -118,17 +155,48 @@ class Full(Covariances):
             log_p[rows] = -0.5 * (quadratic + d * LOG_2PI) - half_log_det
         return log_p
 
+    def exponents(self, means):
+        """As of diagonal ones; of each pair of dimensions the squares have one product."""
+        whitening = np.linalg.inv(np.linalg.cholesky(self.matrices))  # far more exact than the inverse at once
+        precisions = whitening.transpose(0, 2, 1) @ whitening
+        linear = (precisions @ means[:, :, None])[:, :, 0]
+        constants = -0.5 * (means.shape[1] * LOG_2PI + self.log_determinants() + (means * linear).sum(axis=1))
+        rows, columns = np.triu_indices(means.shape[1])
+        return -0.5 * precisions[:, rows, columns] * np.where(rows == columns, 1.0, 2.0), linear, constants
+
+    @staticmethod
+    def squares(y, out) -> None:
+        rows, columns = np.triu_indices(y.shape[1])
+        np.multiply(y[:, rows], y[:, columns], out=out)
+
+    @staticmethod
+    def unpacked(squares) -> np.ndarray:
+        dims = int(np.sqrt(2 * squares.shape[1]))
+        rows, columns = np.triu_indices(dims)
+        matrices = np.empty((len(squares), dims, dims), squares.dtype)
+        matrices[:, rows, columns] = matrices[:, columns, rows] = squares
+        return matrices
+
+    def deviations(self) -> np.ndarray:
+        """By the Cholesky factor, so that the step is as far for the Gaussian as with a diagonal covariance."""
+        return np.linalg.cholesky(self.matrices).sum(axis=2)
+
+    def log_determinants(self) -> np.ndarray:
+        return np.linalg.slogdet(self.matrices)[1]
+
     def fitted(self, scatter, keep, tied=False):
         """Covariances ``scatter[K, D, D]``, or those there are where ``keep[K]``."""
         return Full(np.where(keep[:, None, None], self.matrices, scatter))
 
     def floored(self, floor):
-        """No direction has a variance below what a diagonal covariance ``floor[D]`` gives it: for diagonal matrices
-        that is :meth:`Diagonal.floored`."""
-        scale = np.sqrt(np.maximum(floor, np.finfo(float).tiny)) * np.ones(self.matrices.shape[1])
-        values, vectors = np.linalg.eigh(self.matrices / np.outer(scale, scale))
-        low = values < 1.0
-        raised = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.transpose(0, 2, 1) * np.outer(scale, scale)
+        """No direction has a variance below what a diagonal covariance ``floor`` gives it: for diagonal matrices that
+        is :meth:`Diagonal.floored`."""
+        floor = np.broadcast_to(floor, self.matrices.shape[:2])
+        scale = np.sqrt(np.where(floor > 0, floor, 1e-12 * self.variances))
+        scales = scale[:, :, None] * scale[:, None, :]
+        values, vectors = np.linalg.eigh(self.matrices / scales)
+        low = (values < 1.0) & (floor > 0).any(axis=1)[:, None]
+        raised = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.transpose(0, 2, 1) * scales
         return Full(np.where(low.any(axis=1)[:, None, None], raised, self.matrices)), int(low.sum())
 
     @cached_property
@@ -258,6 +326,7 @@ class LowRankPrecision(LowRank):
 
 
 TYPES = {each.kind: each for each in (Diagonal, Full, LowRank, LowRankPrecision)}
+PRODUCTS = {each.kind: each for each in (Diagonal, Full)}
 FITTED = {each.kind: each for each in (Diagonal, Full, LowRank)}
 
 

@@ -1,9 +1,11 @@
 """Log-likelihoods of frames under the states of a pool, as matrix products.
 
 ``log w N(x; mu, v) = [x^2, x, 1] . [-1/2v, mu/v, log w - sum(log 2 pi v + mu^2/v)/2]`` for all frames and Gaussians at
-once. The products run in float32 by default (twice the speed of float64; both frames and means are first taken about
-the pool's centre, since the expanded square cancels badly far from zero: what remains is about 1e-4 nats a frame); sums
-over time are the searches' and run in float64. ``dtype=np.float64`` gives everything in float64.
+once; for full covariances x^2 has the products of all pairs of dimensions. The products run in float32 by default
+(twice the speed of float64; both frames and means are first taken about the pool's centre, since the expanded square
+cancels badly far from zero: what remains is about 1e-4 nats a frame); sums over time are the searches' and run in
+float64. ``dtype=np.float64`` gives everything in float64, as full covariances always have it: between correlated
+dimensions far more cancels.
 """
 
 from collections.abc import Iterator
@@ -12,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from margo.gaussian.covariances import Diagonal
+from margo.gaussian.mixtures import log_mixtures
 from margo.gaussian.pool import NEVER, GaussianPool
 from margo.gaussian.room import Room
 
@@ -25,13 +29,14 @@ class Scorer:
 
     states int [S'] (pool states, in the order of the columns of the results), gaussians int [M, S'] (pool Gaussian of
     the m-th component of each state, -1 for none: M is the largest number), matrix [W, M S'] (a column for each of
-    these, W being 2D + 1 and some zeros, see :func:`extend`), centre [D].
+    these, W being Q + D + 1 and some zeros, see :func:`extend`), squares Q (D for diagonal Gaussians), centre [D].
     """
 
     pool: GaussianPool
     states: np.ndarray
     gaussians: np.ndarray
     matrix: np.ndarray
+    squares: int
     centre: np.ndarray
 
 
@@ -55,29 +60,27 @@ def scorer(pool: GaussianPool, states=None, dtype=np.float32) -> Scorer:
     components = np.arange(pool.sizes[states].max())[:, None]
     gaussians = np.where(components < pool.sizes[states], pool.offsets[states] + components, -1)
     exponents = pool.exponents
-    matrix = np.zeros((_width(pool.dimension), gaussians.size), dtype)
-    matrix[: exponents.shape[1]] = exponents.T[:, gaussians.ravel()]
+    used = exponents.shape[1]
+    dtype = dtype if pool.covariances.kind == Diagonal.kind else np.float64
+    matrix = np.zeros((-(-used // VECTOR) * VECTOR, gaussians.size), dtype)
+    matrix[:used] = exponents.T[:, gaussians.ravel()]
     matrix[:, gaussians.ravel() < 0] = 0
-    matrix[2 * pool.dimension, gaussians.ravel() < 0] = NEVER
-    return Scorer(pool, states, gaussians, matrix, pool.centre)
-
-
-def _width(dimension: int) -> int:
-    """``2 D + 1`` rounded up to whole vectors."""
-    return -(-(2 * dimension + 1) // VECTOR) * VECTOR
+    matrix[used - 1, gaussians.ravel() < 0] = NEVER
+    return Scorer(pool, states, gaussians, matrix, used - 1 - pool.dimension, pool.centre)
 
 
 def extend(compiled: Scorer, x: np.ndarray, room: Room) -> np.ndarray:
-    """``[y^2, y, 1, 0 ...]`` of centred frames y, [T, W], in the scorer's precision."""
+    """``[squares, y, 1, 0 ...]`` of centred frames y, [T, W], in the scorer's precision."""
     dimension = compiled.pool.dimension
     if x.ndim != 2 or x.shape[1] != dimension:
         raise ValueError(f"frames have shape {x.shape}, the model expects [T, {dimension}]")
     extended = room.array("extended", (len(x), len(compiled.matrix)), compiled.matrix.dtype)
-    centred = extended[:, dimension : 2 * dimension]
+    ones = compiled.squares + dimension
+    centred = extended[:, compiled.squares : ones]
     np.subtract(x, compiled.centre.astype(extended.dtype), out=centred)
-    np.multiply(centred, centred, out=extended[:, :dimension])
-    extended[:, 2 * dimension] = 1
-    extended[:, 2 * dimension + 1 :] = 0
+    compiled.pool.covariances.squares(centred, out=extended[:, : compiled.squares])
+    extended[:, ones] = 1
+    extended[:, ones + 1 :] = 0
     return extended
 
 
@@ -87,6 +90,8 @@ def log_likelihoods(compiled: Scorer, x: np.ndarray) -> np.ndarray:
     A NaN in ``x`` is a missing value: its dimension is integrated out, which for a diagonal Gaussian means left out.
     """
     if np.isnan(x).any():
+        if compiled.pool.covariances.kind != Diagonal.kind:
+            return log_mixtures(compiled.pool.take(compiled.states), np.asarray(x, np.float64))
         return _log_likelihoods_missing(compiled, x)
     room = Room()
     extended = extend(compiled, x, room)
@@ -139,25 +144,6 @@ def flatten(log_likelihoods: np.ndarray, kappa: float, powers: np.ndarray) -> np
     power = _flatten_single if powers.dtype == np.float32 else _flatten_double
     power(log_likelihoods, kappa, powers, peaks)
     return peaks
-
-
-def path_components(pool: GaussianPool, x: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """``log w_m N(x_t; m)`` for the components m of the one state ``states[t]`` of each frame, float64 [T, M].
-
-    M is the largest number of components in the pool; columns beyond a state's own are -inf. Component m of frame t is
-    Gaussian ``pool.offsets[states[t]] + m``. Missing values (NaN) are integrated out.
-    """
-    out = np.full((len(x), int(pool.sizes.max())), -np.inf)
-    _path_components(
-        np.asarray(x, np.float64), np.asarray(states, np.int64), pool.means, pool.variances,
-        pool.log_weights, pool.offsets, out,
-    )  # fmt: skip
-    return out
-
-
-def best_gaussians(pool: GaussianPool, x: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """Pool index of the likeliest Gaussian of ``states[t]`` for each frame, int [T] (the first of equals)."""
-    return pool.offsets[np.asarray(states)] + path_components(pool, x, states).argmax(axis=1)
 
 
 def _blocks(compiled: Scorer, frames: int) -> list[slice]:
@@ -295,15 +281,3 @@ def _flatten_double(scores, kappa, powers, peaks):
         peak = peaks[t] = _peak(scores[t])
         for s in range(scores.shape[1]):
             powers[t, s] = np.exp(kappa * (scores[t, s] - peak))
-
-
-@njit(cache=True)
-def _path_components(x, states, means, variances, log_weights, offsets, out):
-    for t in range(len(x)):
-        first = offsets[states[t]]
-        for k in range(first, offsets[states[t] + 1]):
-            value = 0.0
-            for d in range(x.shape[1]):
-                if not np.isnan(x[t, d]):
-                    value += np.log(2 * np.pi * variances[k, d]) + (x[t, d] - means[k, d]) ** 2 / variances[k, d]
-            out[t, k - first] = log_weights[k] - 0.5 * value

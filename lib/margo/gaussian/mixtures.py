@@ -1,6 +1,6 @@
 """Log-likelihoods of samples under the mixtures of a pool, whatever its covariances; NaN is a missing value.
 
-For few samples and any type, in float64; :mod:`margo.gaussian.likelihood` is for long utterances under diagonal ones.
+For any type and few samples, in float64; :mod:`margo.gaussian.likelihood` is for the frames of many utterances.
 """
 
 import numpy as np

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from margo.errors import refuse
+from margo.errors import MargoError, refuse
 from margo.gaussian.covariances import Covariances, Diagonal, Full
 
 NEVER = -1e30  # log weight of a dead component in products: finite, so that none becomes NaN
@@ -70,11 +70,15 @@ class GaussianPool:
 
     @cached_property
     def exponents(self) -> np.ndarray:
-        """Of diagonal Gaussians, rows [K, 2D + 1] whose product with ``[y^2, y, 1]``, y = x - centre, is log w N(x)."""
-        means = self.means - self.centre
-        constants = np.maximum(self.log_weights, NEVER)
-        constants -= 0.5 * (np.log(2 * np.pi * self.variances) + means**2 / self.variances).sum(axis=1)
-        return np.concatenate([-0.5 / self.variances, means / self.variances, constants[:, None]], axis=1)
+        """Rows [K, Q + D + 1] whose product with ``[squares, y, 1]``, y = x - centre, is log w N(x)."""
+        quadratic, linear, constants = self.covariances.exponents(self.means - self.centre)
+        constants = np.maximum(self.log_weights, NEVER) + constants
+        return np.concatenate([quadratic, linear, constants[:, None]], axis=1)
+
+    def require(self, kind: str, what: str) -> None:
+        """Refuse a pool with other covariances for what needs ``kind``."""
+        if self.covariances.kind != kind:
+            raise MargoError(f"{what} needs {kind} covariances, the model has {self.covariances.kind} ones")
 
     def validate(self) -> list[str]:
         """Every fault found, each naming state, component and value; an empty list when all is well."""

@@ -11,118 +11,92 @@ import numpy as np
 from numba import njit
 
 from margo.errors import MargoError
-from margo.model.graph import Graph
+from margo.model.graph import Arcs, Graph, compile_arcs
+from margo.search.forward_backward import NEGLIGIBLE, backward_rows
 
 
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """E emitting nodes, A arcs sorted by source.
-
-    state int [E]: column of the state likelihoods; arc_start int [E + 1]; destination int [A]; log_prob [A];
-    log_initial [E]; log_final [E].
-    """
-
-    state: np.ndarray
-    arc_start: np.ndarray
-    destination: np.ndarray
-    log_prob: np.ndarray
-    log_initial: np.ndarray
-    log_final: np.ndarray
+def make_chain(column, transitions, initial, final) -> Arcs:
+    """Arcs whose only null nodes are start and end, behind E emitting ones, from probabilities: transitions [E, E],
+    initial [E], final [E] (what leaves the last frame)."""
+    whole = np.block([[transitions, np.zeros((len(initial), 1)), final[:, None]], [initial, 0, 0], [0 * initial, 0, 0]])
+    destination, source = np.nonzero(whole.T)
+    log_prob = np.log(whole[source, destination])
+    return compile_arcs(np.array([source, destination]), log_prob, column, len(initial), len(initial) + 1)
 
 
-def make_chain(state, transitions, initial, final) -> Chain:
-    """A chain from probabilities: transitions [E, E], initial [E], final [E] (what leaves the last frame)."""
-    source, destination = np.nonzero(transitions)
-    arc_start = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=len(initial)))])
-    with np.errstate(divide="ignore"):
-        log_initial, log_final = np.log(initial), np.log(final)
-    log_prob = np.log(transitions[source, destination])
-    return Chain(np.asarray(state, np.int64), arc_start, destination, log_prob, log_initial, log_final)
-
-
-def chain_of(graph: Graph) -> Chain:
+def chain_of(graph: Graph) -> Arcs:
     """The chain of a graph: null nodes are summed out, ``A + A_en (1 - A_nn)^-1 A_ne``."""
-    size, emitting = graph.n_nodes, graph.n_emitting
+    arcs, size, emitting = graph.arcs, graph.n_nodes, graph.n_emitting
     whole = np.zeros((size, size))
-    np.add.at(whole, (graph.source, graph.destination), np.exp(graph.log_prob))
+    np.add.at(whole, (arcs.source, arcs.destination), np.exp(arcs.log_prob))
     through = np.linalg.inv(np.eye(size - emitting) - whole[emitting:, emitting:])
     leave = whole[:emitting, emitting:] @ through
     enter = through @ whole[emitting:, :emitting]
-    start, end = graph.start - emitting, graph.end - emitting
     transitions = whole[:emitting, :emitting] + leave @ whole[emitting:, :emitting]
-    return make_chain(graph.state, transitions, enter[start], leave[:, end])
+    return make_chain(arcs.column, transitions, enter[arcs.start - emitting], leave[:, arcs.end - emitting])
 
 
 @njit(cache=True)
-def _posteriors(arc_start, destination, log_prob, log_initial, log_final, state, scores, bounds, gamma, moves, totals):
-    """``gamma`` [T, E] node posteriors, ``moves`` [T, A] transition probabilities given the frames, ``totals`` [N]."""
-    nodes = len(state)
+def _posteriors(chain, scores, bounds, gamma, moves, totals):
+    """``gamma`` [T, E] node posteriors, ``moves`` [T, A] probability of each arc into frame t given all frames and its
+    source before (start at the first), ``totals`` [N]."""
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
-        beta = np.full((last - first, nodes), -np.inf)
-        for t in range(last - 1, first - 1, -1):
-            row = t - first
-            for j in range(nodes):
-                if t == last - 1:
-                    beta[row, j] = log_final[j]
-                    continue
-                best = -np.inf
-                for arc in range(arc_start[j], arc_start[j + 1]):
-                    k = destination[arc]
-                    best = max(best, log_prob[arc] + scores[t + 1, state[k]] + beta[row + 1, k])
-                if best == -np.inf:
-                    continue
-                total = 0.0
-                for arc in range(arc_start[j], arc_start[j + 1]):
-                    k = destination[arc]
-                    moves[t, arc] = np.exp(log_prob[arc] + scores[t + 1, state[k]] + beta[row + 1, k] - best)
-                    total += moves[t, arc]
-                for arc in range(arc_start[j], arc_start[j + 1]):
-                    moves[t, arc] /= total
-                beta[row, j] = best + np.log(total)
-        best = -np.inf
-        for j in range(nodes):
-            best = max(best, log_initial[j] + scores[first, state[j]] + beta[0, j])
-        totals[i] = best
-        if best == -np.inf:
+        beta = np.empty((last - first + 1, len(chain.column) + 2))
+        backward_rows(chain, scores[first:last], 1.0, beta)
+        totals[i] = beta[0, chain.start]
+        if totals[i] == -np.inf:
             continue
-        total = 0.0
-        for j in range(nodes):
-            gamma[first, j] = np.exp(log_initial[j] + scores[first, state[j]] + beta[0, j] - best)
-            total += gamma[first, j]
-        totals[i] = best + np.log(total)
-        for j in range(nodes):
-            gamma[first, j] /= total
+        for t in range(first, last):
+            _shares(chain, scores[t], beta[t - first + 1], moves[t])
         # the posterior is a Markov chain: its forward pass is a product of probabilities, with nothing to underflow
-        for t in range(first, last - 1):
-            for j in range(nodes):
-                if gamma[t, j] > 0.0:
-                    for arc in range(arc_start[j], arc_start[j + 1]):
-                        gamma[t + 1, destination[arc]] += gamma[t, j] * moves[t, arc]
+        for arc in range(chain.arc_start[len(chain.column)]):
+            if chain.source[arc] == chain.start:
+                gamma[first, chain.destination[arc]] = moves[first, arc]
+        for t in range(first + 1, last):
+            _push(chain, moves[t], gamma[t - 1], gamma[t])
 
 
 @njit(cache=True)
-def _push(arc_start, destination, moves, values, out):
-    """``out_k = sum_j values_j p(k at t+1 | j at t)``."""
+def _shares(chain, frame, beta, moves):
+    """Probability of each arc into a frame given its source and all frames from this one on; ``beta`` [n] behind it."""
+    _, source, destination, log_prob, column = chain[:5]
+    best, total = np.full(len(beta), -np.inf), np.zeros(len(beta))
+    arcs = chain.arc_start[len(column)]
+    for arc in range(arcs):
+        moves[arc] = log_prob[arc] + frame[column[destination[arc]]] + beta[destination[arc]]
+        best[source[arc]] = max(best[source[arc]], moves[arc])
+    for arc in range(arcs):
+        gap = moves[arc] - best[source[arc]]
+        moves[arc] = 1.0 if gap == 0.0 else np.exp(gap) if gap > NEGLIGIBLE else 0.0
+        total[source[arc]] += moves[arc]
+    for arc in range(arcs):
+        if moves[arc] > 0.0:
+            moves[arc] /= total[source[arc]]
+
+
+@njit(cache=True)
+def _push(chain, moves, values, out):
+    """``out_k = sum_j values_j p(k at t | j at t-1)``."""
+    source, destination = chain.source, chain.destination
     out[:] = 0.0
-    for j in range(len(values)):
-        if values[j] != 0.0:
-            for arc in range(arc_start[j], arc_start[j + 1]):
-                out[destination[arc]] += values[j] * moves[arc]
+    for arc in range(chain.arc_start[len(values)]):
+        if source[arc] < len(values):
+            out[destination[arc]] += values[source[arc]] * moves[arc]
 
 
 @njit(cache=True)
-def _pull(arc_start, destination, moves, values, out):
-    """``out_j = sum_k p(k at t+1 | j at t) values_k``."""
-    for j in range(len(out)):
-        total = 0.0
-        for arc in range(arc_start[j], arc_start[j + 1]):
-            total += moves[arc] * values[destination[arc]]
-        out[j] = total
+def _pull(chain, moves, values, out):
+    """``out_j = sum_k p(k at t | j at t-1) values_k``."""
+    source, destination = chain.source, chain.destination
+    out[:] = 0.0
+    for arc in range(chain.arc_start[len(values)]):
+        if source[arc] < len(values):
+            out[source[arc]] += moves[arc] * values[destination[arc]]
 
 
 @njit(cache=True)
-def _response_exact(arc_start, destination, gamma, moves, rates, bounds, response):
+def _response_exact(chain, gamma, moves, rates, bounds, response):
     nodes = gamma.shape[1]
     past, next_past, ahead, here = np.empty(nodes), np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for i in range(len(bounds) - 1):
@@ -134,19 +108,19 @@ def _response_exact(arc_start, destination, gamma, moves, rates, bounds, respons
                 response[t, j] = past[j] - gamma[t, j] * mean
                 past[j] += gamma[t, j] * rates[t, j]
             if t < last - 1:
-                _push(arc_start, destination, moves[t], past, next_past)
+                _push(chain, moves[t + 1], past, next_past)
                 past[:] = next_past
         here[:] = 0.0
         for t in range(last - 1, first - 1, -1):
             if t < last - 1:
-                _pull(arc_start, destination, moves[t], ahead, here)
+                _pull(chain, moves[t + 1], ahead, here)
             for j in range(nodes):
                 response[t, j] += gamma[t, j] * here[j]
                 ahead[j] = here[j] + rates[t, j]
 
 
 @njit(cache=True)
-def _response_windowed(arc_start, destination, gamma, moves, rates, bounds, window, response):
+def _response_windowed(chain, gamma, moves, rates, bounds, window, response):
     nodes = gamma.shape[1]
     now, after = np.empty(nodes), np.empty(nodes)
     for i in range(len(bounds) - 1):
@@ -160,12 +134,12 @@ def _response_windowed(arc_start, destination, gamma, moves, rates, bounds, wind
                 for j in range(nodes):
                     response[tau, j] -= gamma[tau, j] * mean
             for tau in range(t + 1, min(last, t + window + 1)):
-                _push(arc_start, destination, moves[tau - 1], now, after)
+                _push(chain, moves[tau], now, after)
                 response[tau] += after
                 now[:] = after
             now[:] = rates[t]
             for tau in range(t - 1, max(first, t - window) - 1, -1):
-                _pull(arc_start, destination, moves[tau], now, after)
+                _pull(chain, moves[tau + 1], now, after)
                 for j in range(nodes):
                     response[tau, j] += gamma[tau, j] * after[j]
                 now[:] = after
@@ -175,14 +149,14 @@ def _response_windowed(arc_start, destination, gamma, moves, rates, bounds, wind
 class Occupancy:
     """Posteriors of several utterances on one chain."""
 
-    chain: Chain
+    chain: Arcs
     bounds: np.ndarray
     log_likelihoods: np.ndarray
     """[N]"""
     nodes: np.ndarray
     """gamma [T, E]"""
     moves: np.ndarray
-    """[T, A]: probability of each arc given its source at t and all frames; zero at an utterance's last frame"""
+    """[T, A]: probability of each arc into frame t given all frames and its source in the frame before"""
 
     def response(self, rates: np.ndarray, window: int | None = None) -> np.ndarray:
         """``cov(1[node k at tau], sum_t rates[t, node at t])`` over other frames t, [T, E].
@@ -192,23 +166,19 @@ class Occupancy:
         ``window`` c only frames at most c away count, as [L04] 5.4 approximates, in O(A c T).
         """
         response = np.zeros_like(self.nodes)
-        arcs = (self.chain.arc_start, self.chain.destination)
         if window is None:
-            _response_exact(*arcs, self.nodes, self.moves, rates, self.bounds, response)
+            _response_exact(self.chain, self.nodes, self.moves, rates, self.bounds, response)
         else:
-            _response_windowed(*arcs, self.nodes, self.moves, rates, self.bounds, window, response)
+            _response_windowed(self.chain, self.nodes, self.moves, rates, self.bounds, window, response)
         return response
 
 
-def occupy(chain: Chain, scores: np.ndarray, bounds: np.ndarray) -> Occupancy:
+def occupy(chain: Arcs, scores: np.ndarray, bounds: np.ndarray) -> Occupancy:
     """Posteriors of utterances ``bounds[i]:bounds[i+1]`` given state log-likelihoods ``scores`` [T, S]."""
-    gamma = np.zeros((len(scores), len(chain.state)))
-    moves = np.zeros((len(scores), len(chain.destination)))
+    gamma = np.zeros((len(scores), len(chain.column)))
+    moves = np.zeros((len(scores), len(chain.source)))
     totals = np.empty(len(bounds) - 1)
-    _posteriors(
-        chain.arc_start, chain.destination, chain.log_prob, chain.log_initial, chain.log_final, chain.state,
-        np.ascontiguousarray(scores), bounds, gamma, moves, totals,
-    )  # fmt: skip
+    _posteriors(chain, np.ascontiguousarray(scores), bounds, gamma, moves, totals)
     if not np.isfinite(totals).all():
         worst = int(np.flatnonzero(~np.isfinite(totals))[0])
         raise MargoError(f"utterance number {worst} ({bounds[worst + 1] - bounds[worst]} frames) has no path through a "

@@ -11,20 +11,21 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.gaussian.covariances import LOG_2PI
-from margo.kernel.chain import Chain, Occupancy, chain_of, occupy
+from margo.kernel.chain import Occupancy, chain_of, occupy
 from margo.kernel.scorespace import parts
-from margo.model.graph import align_graph
+from margo.model.graph import Arcs, align_graph
 from margo.model.hmm import HmmSet
 
 
 @dataclass(frozen=True, eq=False)
 class WordModel:
-    """A chain whose states 0 .. S-1 are mixtures of its own (the parameters), the rest fixed (silence).
+    """A chain (:func:`margo.kernel.chain.make_chain`) whose states 0 .. S-1 are mixtures of its own (the parameters),
+    the rest fixed (silence).
 
     log_weights [K], means [K, D], variances [K, D]; those of state s are ``offsets[s]:offsets[s + 1]``.
     """
 
-    chain: Chain
+    chain: Arcs
     offsets: np.ndarray
     log_weights: np.ndarray
     means: np.ndarray
@@ -64,17 +65,17 @@ def silence_states(hmms: HmmSet) -> np.ndarray:
 
 def word_model(hmms: HmmSet, word: str) -> WordModel:
     """The model of one word: its own Gaussians as parameters, silence around it fixed."""
-    chain = chain_of(align_graph(hmms, [word]))
-    used = align_graph(hmms, [word]).states
+    graph = align_graph(hmms, [word])
+    chain, used = chain_of(graph), graph.states
     fixed = silence_states(hmms)
     own = np.array([state for state in used if state not in fixed])
-    column = {int(state): number for number, state in enumerate([*own, *fixed])}
+    place = {int(state): number for number, state in enumerate([*own, *fixed])}
     pool = hmms.pool
     rows = np.concatenate([np.arange(pool.offsets[s], pool.offsets[s + 1]) for s in own])
     offsets = np.concatenate([[0], np.cumsum([pool.sizes[s] for s in own])])
-    state = np.array([column[int(used[s])] for s in chain.state])
+    column = np.array([place[int(used[s])] for s in chain.column])
     return WordModel(
-        replace(chain, state=state), offsets, pool.log_weights[rows], pool.means[rows], pool.variances[rows]
+        chain._replace(column=column), offsets, pool.log_weights[rows], pool.means[rows], pool.variances[rows]
     )
 
 
@@ -106,9 +107,9 @@ class _Scored:
 
 def _to_states(model: WordModel, nodes: np.ndarray) -> np.ndarray:
     """Sum over the nodes of each own state: [T, E] -> [T, S]."""
-    onto = np.zeros((len(model.chain.state), len(model.offsets) - 1))
-    own = model.chain.state < onto.shape[1]
-    onto[np.flatnonzero(own), model.chain.state[own]] = 1.0
+    onto = np.zeros((len(model.chain.column), len(model.offsets) - 1))
+    own = model.chain.column < onto.shape[1]
+    onto[np.flatnonzero(own), model.chain.column[own]] = 1.0
     return nodes @ onto
 
 
@@ -165,7 +166,7 @@ def _curvature(model, frames, scored, d_loglik, on_mean, on_variance, window):
         x = frames.x[rows]
         rates[rows] = x @ linear[i].T + x**2 @ quadratic[i].T + constant[i]
     state_rates = np.add.reduceat(scored.shares * rates, model.offsets[:-1], axis=1)
-    node_rates = np.concatenate([state_rates, np.zeros_like(frames.fixed)], axis=1)[:, model.chain.state]
+    node_rates = np.concatenate([state_rates, np.zeros_like(frames.fixed)], axis=1)[:, model.chain.column]
     # from other frames through the chain, and from the frame's own component
     response = _to_states(model, scored.occupancy.response(node_rates, window))[:, model.owners] * scored.shares
     lengths = np.diff(frames.bounds)

@@ -31,7 +31,7 @@ SMALL = 1e-5
 
 @dataclass(frozen=True)
 class Setting:
-    """What a system is made with."""
+    """What a system consists of."""
 
     mixtures: int = 2
     tied: bool = True
@@ -66,8 +66,8 @@ def grid(mixtures, variances, floors, spaces, schemes, widths, costs, iterations
     have the cost 1 and the 1 or 2 Gaussians of [L04] 6.2, and no derivatives of all classes: they take longest.
     """
     product = itertools.product(mixtures, variances, floors, spaces, schemes, widths, costs, iterations)
-    made = [Setting(m, v == "tied", floor, *rest) for m, v, floor, *rest in product]
-    return [s for s in made if is_sound(s) and (s.floor == floors[0] or not s.tied)
+    candidates = [Setting(m, v == "tied", floor, *rest) for m, v, floor, *rest in product]
+    return [s for s in candidates if is_sound(s) and (s.floor == floors[0] or not s.tied)
             and (s.space == "ll" or (s.width == 0 and s.scheme in ("pairs", "joint")))
             and (s.iterations == 0 or (s.cost == 1 and s.mixtures <= 2 and not s.space.startswith("ll-")))]  # fmt: skip
 
@@ -128,9 +128,9 @@ def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: 
         phi = pair_scores(scores(space.replace("llr", "ll")), *pair, classes)
         return kernel_features(phi[used], int(used[:n].sum()), width)
 
-    def binary(made, signs, cost):
-        machine = solve_binary(made[: len(signs)], signs, cost)
-        return made[-len(rest) :] @ machine.weights[:, 0] + machine.bias[0]
+    def binary(rows, signs, cost):
+        machine = solve_binary(rows[: len(signs)], signs, cost)
+        return rows[-len(rest) :] @ machine.weights[:, 0] + machine.bias[0]
 
     def of_pair(setting, pair):
         own = (y == pair[0]) | (y == pair[1])
@@ -141,16 +141,16 @@ def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: 
             return trained.decide(score(from_vector(trained.theta, start), rest, setting.space)[0])[:, 0]
         if setting.space.startswith("llr"):
             return binary(features(setting.space, setting.width, pair), signs, setting.cost)
-        made = features(setting.space, setting.width)
-        return binary(np.concatenate([made[:n][own], made[n:]]), signs, setting.cost)
+        rows = features(setting.space, setting.width)
+        return binary(np.concatenate([rows[:n][own], rows[n:]]), signs, setting.cost)
 
     def of_all(setting):
         if setting.iterations:
             trained = train_joint(x, y, pool, setting.space, steps(setting))
             return trained.decide(score(from_vector(trained.theta, pool), rest, setting.space)[0])
-        made = features(setting.space, setting.width)
-        machine = solve_all(made[:n], y, setting.cost, **ROUGH)
-        return made[n:] @ machine.weights + machine.bias
+        rows = features(setting.space, setting.width)
+        machine = solve_all(rows[:n], y, setting.cost, **ROUGH)
+        return rows[n:] @ machine.weights + machine.bias
 
     def decisions(setting):
         if setting.scheme == "joint":
@@ -159,8 +159,8 @@ def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: 
             columns = [of_pair(setting, pair) for pair in listed]
         else:
             questions = np.where(np.eye(classes, dtype=bool), 1, -1) if setting.scheme == "rest" else code
-            made = features(setting.space, setting.width)
-            columns = [binary(made, question[y], setting.cost) for question in questions.T]
+            rows = features(setting.space, setting.width)
+            columns = [binary(rows, question[y], setting.cost) for question in questions.T]
         return np.stack(columns, axis=1)
 
     return [decisions(setting) for setting in settings]
@@ -203,27 +203,27 @@ def rank(settings: list[Setting], errors: np.ndarray) -> list[int]:
     return sorted(range(len(settings)), key=lambda index: (errors[index], simplicity(settings[index])))
 
 
-def plurality(made: np.ndarray, classes: int) -> np.ndarray:
-    """The class [N] that most of ``made`` [systems, N] name; of equals the one that the first of them names."""
-    votes = np.stack([(made == c).sum(0) for c in range(classes)], axis=1)
-    named = np.take_along_axis(votes, made.T, axis=1)  # [N, systems]: votes of each system's class
-    return made[named.argmax(1), np.arange(made.shape[1])]
+def plurality(decided: np.ndarray, classes: int) -> np.ndarray:
+    """The class [N] that most of ``decided`` [systems, N] name; of equals the one that the first of them names."""
+    votes = np.stack([(decided == c).sum(0) for c in range(classes)], axis=1)
+    named = np.take_along_axis(votes, decided.T, axis=1)  # [N, systems]: votes of each system's class
+    return decided[named.argmax(1), np.arange(decided.shape[1])]
 
 
-def choose(settings: list[Setting], made: np.ndarray, y, groups, sizes) -> tuple[list[int], dict[int, int]]:
-    """Which systems to let vote, from their classes ``made`` [settings, N] of samples in groups left out.
+def choose(settings: list[Setting], decided: np.ndarray, y, groups, sizes) -> tuple[list[int], dict[int, int]]:
+    """Which systems to let vote, from their classes ``decided`` [settings, N] of samples in groups left out.
 
     The systems are ranked by their errors, and the best 1, 2 ... of ``sizes`` may vote. Systems that lead a ranking owe
     part of the lead to chance, so the size is chosen by leaving out each group from the ranking too: systems ranked on
     the others vote on it. Fewest errors, the smaller of equals. Returns ``(chosen, {size: errors})``.
     """
-    wrong, classes = made != y, int(y.max()) + 1
+    wrong, classes = decided != y, int(y.max()) + 1
     errors = dict.fromkeys(sorted({min(size, len(settings)) for size in sizes}), 0)
     for group in np.unique(groups):
         out = groups == group
         ranked = rank(settings, wrong[:, ~out].sum(1))
         for size in errors:
-            errors[size] += int((plurality(made[np.ix_(ranked[:size], out)], classes) != y[out]).sum())
+            errors[size] += int((plurality(decided[np.ix_(ranked[:size], out)], classes) != y[out]).sum())
     best = min(errors, key=errors.get)
     return rank(settings, wrong.sum(1))[:best], errors
 

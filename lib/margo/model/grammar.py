@@ -67,7 +67,7 @@ def recognition_graph(hmms: HmmSet) -> Graph:
         return isolated_graph(hmms)
     if table["kind"] == "loop":
         return loop_graph(hmms, penalty)
-    return bigram_graph(hmms, _bigram(table), table["scale"], penalty)
+    return bigram_graph(hmms, hmms.log_bigram, table["scale"], penalty)
 
 
 def string_score(hmms: HmmSet, words) -> float:
@@ -77,12 +77,8 @@ def string_score(hmms: HmmSet, words) -> float:
         return 0.0
     score = table.get("insertion_penalty", 0.0) * len(words)
     if table["kind"] == "bigram":
-        rows = _bigram(table)
+        rows = hmms.log_bigram
         indices = [hmms.word_index[word] for word in words]
         end = len(rows) - 1
         score += table["scale"] * sum(rows[a, b] for a, b in zip([end, *indices], [*indices, end]))
     return float(score)
-
-
-def _bigram(table: dict) -> np.ndarray:
-    return np.array([[-np.inf if value is None else value for value in row] for row in table["log_bigram"]])

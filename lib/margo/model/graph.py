@@ -7,65 +7,220 @@ node none.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from margo.errors import MargoError
 from margo.model.hmm import HmmSet
 
 
-@dataclass(frozen=True, eq=False)
-class Graph:
-    """Arcs sorted by destination, in order of creation within one: where searches meet equals, the first arc wins.
+class Arcs(NamedTuple):
+    """A graph as the kernels take it, n nodes, E of them emitting, A arcs sorted by destination.
 
-    states int [S']: the pool states the graph uses, the columns of the likelihoods it is searched with; state int [E]:
-    column of each emitting node; node_word int [E]: word the node belongs to, -1 for silence; arc_start int [n + 1],
-    source, log_prob, transition (index into ``HmmSet.log_transitions``, or -1), word and unit (entered by that arc, or
-    -1), destination: all [A]; out_start int [n + 1], out_arc int [A]: arcs by source.
+    Within a destination arcs keep their order of creation: where searches meet equals, the first arc wins. All [A]:
+    source, destination, log_prob, prob (its exponential), transition (index into ``HmmSet.log_transitions``, or -1),
+    word and unit (entered by that arc, or -1). arc_start int [n + 1]: arcs into each node; out_start int [n + 1],
+    out_arc int [A]: arcs out of it. column int [E]: of the state likelihoods.
+
+    Most arcs into an emitting node come from itself or the one before: stay_arc and step_arc int32 [E] are their
+    numbers (-1: none), other arcs into emitting nodes are listed in ``rest``. ahead, behind int [E]: no node from this
+    one on is reached with fewer frames than ahead (its own included), and no path from any node up to this one ends
+    with fewer than behind more; both are monotone, and zero where nothing is known.
     """
 
-    states: np.ndarray
-    state: np.ndarray
-    node_word: np.ndarray
     arc_start: np.ndarray
     source: np.ndarray
     destination: np.ndarray
     log_prob: np.ndarray
+    column: np.ndarray
+    prob: np.ndarray
     transition: np.ndarray
     word: np.ndarray
     unit: np.ndarray
     out_start: np.ndarray
     out_arc: np.ndarray
+    stay_arc: np.ndarray
+    step_arc: np.ndarray
+    rest: np.ndarray
+    ahead: np.ndarray
+    behind: np.ndarray
     start: int
     end: int
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Arcs with what their columns and words stand for.
+
+    states int [S']: pool states, the columns of the likelihoods the graph is searched with; node_word int [E]: word
+    each emitting node belongs to, -1 for silence; words: names.
+    """
+
+    arcs: Arcs
+    states: np.ndarray
+    node_word: np.ndarray
     words: tuple[str, ...]
 
     @property
     def n_emitting(self) -> int:
-        return len(self.state)
+        return len(self.arcs.column)
 
     @property
     def n_nodes(self) -> int:
-        return len(self.arc_start) - 1
+        return len(self.arcs.arc_start) - 1
 
     @property
     def n_arcs(self) -> int:
-        return len(self.source)
+        return len(self.arcs.source)
 
     def transition_counts(self, arc_counts: np.ndarray, n_transitions: int) -> np.ndarray:
         """Sum expected arc counts [A] into transition parameters [P]."""
-        used = self.transition >= 0
-        return np.bincount(self.transition[used], arc_counts[used], n_transitions)
+        used = self.arcs.transition >= 0
+        return np.bincount(self.arcs.transition[used], arc_counts[used], n_transitions)
 
 
-def align_graph(hmms: HmmSet, words) -> Graph:
-    """Forced alignment: the words in order, silence optional at both ends and between words."""
+def compile_arcs(ends, log_prob, column, start: int, end: int, labels=None) -> Arcs:
+    """Arcs from ``ends`` int [2, A] (sources and destinations, these ascending), log_prob [A], column [E].
+
+    ``labels`` int [3, A]: transition, word and unit of each arc, all -1 by default.
+    """
+    source, destination = np.ascontiguousarray(ends, np.int64)
+    n_nodes = 1 + max(start, end, int(ends.max()))
+    labels = np.full((3, len(source)), -1) if labels is None else np.ascontiguousarray(labels, np.int64)
+    arc_start = np.concatenate([[0], np.cumsum(np.bincount(destination, minlength=n_nodes))])
+    column, nothing = np.ascontiguousarray(column, np.int64), np.zeros(len(column), np.int64)
+    out_start, out_arc, *band = _index(source, destination, len(column), n_nodes)
+    return Arcs(arc_start, source, destination, log_prob, column, np.exp(log_prob), *labels, out_start, out_arc, *band,
+                nothing, nothing, int(start), int(end))  # fmt: skip
+
+
+@njit(cache=True)
+def _index(source, destination, emitting, nodes):
+    """``(out_start, out_arc, stay_arc, step_arc, rest)`` of :class:`Arcs`."""
+    out_start, out_arc = np.zeros(nodes + 1, np.int64), np.empty(len(source), np.int64)
+    stay_arc, step_arc = np.full(emitting, -1, np.int32), np.full(emitting, -1, np.int32)
+    rest, others = np.empty(len(source), np.int64), 0
+    for arc in range(len(source)):
+        out_start[source[arc] + 1] += 1
+        node = destination[arc]
+        if node >= emitting:
+            continue
+        if source[arc] == node and stay_arc[node] < 0:
+            stay_arc[node] = arc
+        elif source[arc] == node - 1 and step_arc[node] < 0 and stay_arc[node] < 0:  # searches try it before the stay
+            step_arc[node] = arc
+        else:
+            rest[others] = arc
+            others += 1
+    for node in range(nodes):
+        out_start[node + 1] += out_start[node]
+    place = out_start.copy()
+    for arc in range(len(source)):
+        out_arc[place[source[arc]]] = arc
+        place[source[arc]] += 1
+    return out_start, out_arc, stay_arc, step_arc, rest[:others].copy()
+
+
+def align_graph(hmms: HmmSet, words, states: np.ndarray | None = None) -> Graph:
+    """Forced alignment: the words in order, silence optional at both ends and between words.
+
+    ``states`` int [S']: pool states that the columns stand for, where it is not those of the graph alone.
+    """
     hmms.check_words(words)
-    build = _Builder(hmms)
-    here = build.optional_silence(build.start)
-    for word in words:
-        here = build.optional_silence(build.word_behind(here, hmms.word_index[word]))
-    return build.finish(here)
+    table = hmms.unit_arcs
+    links = string_links(table, np.array([hmms.word_index[word] for word in words]))
+    units, _, owners = links.T
+    if states is None:
+        states = np.unique(np.concatenate([hmms.units[unit].states for unit in set(units.tolist())]))
+    owner = np.repeat(owners, table.state_start[units + 1] - table.state_start[units])
+    return Graph(chain_arcs(table, columns_of(hmms, states), links), states, owner, hmms.words)
+
+
+def columns_of(hmms: HmmSet, states: np.ndarray) -> np.ndarray:
+    """Place of each pool state among ``states``, -1: not among them."""
+    columns = np.full(hmms.pool.n_states, -1)
+    columns[states] = np.arange(len(states))
+    return columns
+
+
+@njit(cache=True)
+def string_links(table, string):
+    """The units of a string (word indices) in order, optional silences included, int [L, 3]: unit, word that is entered
+    with it or -1, word it belongs to or -1 (silence)."""
+    pauses = 0 if table.silence < 0 else len(string) + 1
+    size = pauses
+    for word in string:
+        size += table.word_start[word + 1] - table.word_start[word]
+    links = np.full((size, 3), -1)
+    link = 0
+    for place in range(len(string) + 1):
+        if pauses:
+            links[link, 0] = table.silence
+            link += 1
+        if place < len(string):
+            word = string[place]
+            links[link, 1] = word
+            for i in range(table.word_start[word], table.word_start[word + 1]):
+                links[link, 0], links[link, 2] = table.word_units[i], word
+                link += 1
+    return links
+
+
+@njit(cache=True)
+def chain_arcs(table, columns, links):
+    """Arcs of a chain of units (:func:`string_links`), those that belong to no word optional.
+
+    Null node 0 is the start, null node l lies behind link l. No path is lost by ``ahead`` and ``behind``.
+    """
+    nodes = size = needed = 0
+    for link in range(len(links)):
+        unit = links[link, 0]
+        first, last = table.state_start[unit], table.state_start[unit + 1]
+        nodes += last - first
+        size += table.arc_start[last + unit + 1] - table.arc_start[first + unit]
+        if links[link, 2] < 0:
+            size += 1
+        else:
+            needed += table.fewest[unit]
+    source, destination = np.empty(size, np.int64), np.empty(size, np.int64)
+    log_prob, transition = np.zeros(size), np.full(size, -1)
+    word, unit_entered = np.full(size, -1), np.full(size, -1)
+    arc_start = np.zeros(nodes + len(links) + 2, np.int64)
+    column, ahead, behind = np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    arc = 0
+    for nulls in range(2):  # arcs into the emitting nodes of all links, then into what lies behind them
+        node = spent = 0
+        arc_start[nodes + 1] = arc  # none into the start
+        for link in range(len(links)):
+            unit, base, optional = links[link, 0], node, links[link, 2] < 0
+            fewest = 0 if optional else table.fewest[unit]
+            first, last = table.state_start[unit], table.state_start[unit + 1]
+            node += last - first
+            for state in range(last if nulls else first, last + nulls):
+                target = nodes + link + 1 if nulls else base + state - first
+                if nulls and optional:  # passing it over comes first
+                    source[arc], destination[arc] = nodes + link, target
+                    arc += 1
+                for a in range(table.arc_start[state + unit], table.arc_start[state + unit + 1]):
+                    source[arc], destination[arc] = base + table.source[a], target
+                    if table.source[a] < 0:
+                        source[arc], word[arc], unit_entered[arc] = nodes + link, links[link, 1], unit
+                    log_prob[arc], transition[arc] = table.log_prob[a], table.transition[a]
+                    arc += 1
+                arc_start[target + 1] = arc
+                if not nulls:
+                    column[target] = columns[table.states[state]]
+                    ahead[target] = spent + table.ahead[state]
+                    behind[target] = needed - spent - fewest + table.behind[state]
+            spent += fewest
+    for node in range(1, nodes):
+        behind[node] = min(behind[node], behind[node - 1])
+        ahead[nodes - 1 - node] = min(ahead[nodes - 1 - node], ahead[nodes - node])
+    out_start, out_arc, stay_arc, step_arc, rest = _index(source, destination, nodes, nodes + len(links) + 1)
+    return Arcs(arc_start, source, destination, log_prob, column, np.exp(log_prob), transition, word, unit_entered,
+                out_start, out_arc, stay_arc, step_arc, rest, ahead, behind, nodes, nodes + len(links))  # fmt: skip
 
 
 def isolated_graph(hmms: HmmSet, log_prior: np.ndarray | None = None) -> Graph:
@@ -122,7 +277,7 @@ class _Builder:
     def __init__(self, hmms: HmmSet):
         self.hmms = hmms
         self.copies: list[tuple] = []  # unit, word, first emitting node, entry, exit
-        self.arcs: list[tuple] = []  # source, destination, log_prob, word, unit
+        self.arcs: list[tuple] = []  # source, destination, log_prob, transition (none), word, unit
         self.emitting = 0
         self.nulls = 0
         self.start = self.null()
@@ -132,7 +287,7 @@ class _Builder:
         return -self.nulls
 
     def arc(self, source: int, destination: int, log_prob: float = 0.0, word: int = -1, unit: int = -1) -> None:
-        self.arcs.append((source, destination, log_prob, word, unit))
+        self.arcs.append((source, destination, log_prob, -1, word, unit))
 
     def unit(self, unit_index: int, word: int) -> tuple[int, int]:
         """A copy of a unit for ``word`` (-1: none); returns its entry and exit."""
@@ -175,56 +330,34 @@ class _Builder:
     def finish(self, last: int) -> Graph:
         end = self.null()
         self.arc(last, end)
-        table = self.hmms.arc_table
+        table = self.hmms.unit_arcs
         unit, word, base, entry, exit_ = np.array(self.copies, np.int64).T
-        inner, copy = _runs(table.start[unit], table.start[unit + 1] - table.start[unit])
-        states, owner = _runs(table.state_start[unit], table.state_start[unit + 1] - table.state_start[unit])
+        begin, stop = table.state_start[unit], table.state_start[unit + 1]
+        first = table.arc_start[begin + unit]
+        inner, copy = _runs(first, table.arc_start[stop + unit + 1] - first)
+        states, owner = _runs(begin, stop - begin)
         outer = np.array(self.arcs, np.float64).T
-        nowhere = np.full(len(inner), -1)
         source = np.where(table.source[inner] < 0, entry[copy], base[copy] + table.source[inner])
         destination = np.where(table.destination[inner] < 0, exit_[copy], base[copy] + table.destination[inner])
         ends = np.concatenate([[source, destination], outer[:2].astype(np.int64)], axis=1)
         order = _null_order(ends, self.nulls)
         # Null nodes were numbered -1, -2 ...: as indices these count from behind, hence the reversal.
         number = np.concatenate([np.arange(self.emitting), self.emitting + order[::-1]])
-        source, destination = number[ends]
-        by_destination = np.argsort(destination, kind="stable")
-
-        def arranged(inside, outside):
-            return np.concatenate([inside, outside])[by_destination]
-
-        source, n_nodes = source[by_destination], self.emitting + self.nulls
-        used = np.zeros(self.hmms.pool.n_states, np.int64)
-        used[table.states[states]] = 1
-        column = np.cumsum(used) - 1
-        none = np.full(outer.shape[1], -1)
-        return Graph(
-            states=np.flatnonzero(used),
-            state=column[table.states[states]],
-            node_word=word[owner],
-            arc_start=_starts(destination, n_nodes),
-            source=source,
-            destination=destination[by_destination],
-            log_prob=arranged(table.log_prob[inner], outer[2]),
-            transition=arranged(table.transition[inner], none),
-            word=arranged(nowhere, outer[3].astype(np.int64)),
-            unit=arranged(nowhere, outer[4].astype(np.int64)),
-            out_start=_starts(source, n_nodes),
-            out_arc=np.argsort(source, kind="stable"),
-            start=int(number[self.start]),
-            end=int(number[end]),
-            words=self.hmms.words,
-        )
+        nowhere = np.full(len(inner), -1)
+        labels = np.concatenate([[table.transition[inner], nowhere, nowhere], outer[3:].astype(np.int64)], axis=1)
+        log_prob = np.concatenate([table.log_prob[inner], outer[2]])
+        by_destination = np.argsort(number[ends[1]], kind="stable")
+        used = np.unique(table.states[states])
+        column = columns_of(self.hmms, used)[table.states[states]]
+        arcs = compile_arcs(number[ends][:, by_destination], log_prob[by_destination], column, number[self.start],
+                            number[end], labels[:, by_destination])  # fmt: skip
+        return Graph(arcs, used, word[owner], self.hmms.words)
 
 
 def _runs(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``starts[i] ... starts[i] + lengths[i] - 1`` for all i in a row, and the i of each."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     return np.arange(len(owner)) - (np.cumsum(lengths) - lengths - starts)[owner], owner
-
-
-def _starts(keys: np.ndarray, number: int) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=number))])
 
 
 def _null_order(ends: np.ndarray, nulls: int) -> np.ndarray:

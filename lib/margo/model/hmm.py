@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -113,9 +114,15 @@ class HmmSet:
         return np.concatenate([unit.log_transitions.ravel() for unit in self.units])
 
     @cached_property
-    def arc_table(self) -> "ArcTable":
+    def unit_arcs(self) -> "UnitArcs":
         """The transitions that are possible, of all units, for compiling graphs."""
-        return _arc_table(self)
+        return _unit_arcs(self)
+
+    @cached_property
+    def log_bigram(self) -> np.ndarray:
+        """The bigram of the model's grammar as an array [V + 1, V + 1] (see :func:`margo.model.grammar.grammar`)."""
+        rows = self.meta["grammar"]["log_bigram"]
+        return np.array([[-np.inf if value is None else value for value in row] for row in rows])
 
     def with_pool(self, pool: GaussianPool) -> "HmmSet":
         return replace(self, pool=pool)
@@ -157,40 +164,73 @@ class HmmSet:
             raise MargoError(f"not in the model: {' '.join(unknown)}")
 
 
-@dataclass(frozen=True, eq=False)
-class ArcTable:
-    """Arcs of unit u are ``start[u]:start[u + 1]``, its emitting states ``state_start[u]:state_start[u + 1]``.
+class UnitArcs(NamedTuple):
+    """The units of a set as flat arrays, arcs sorted by destination and source within a unit.
 
-    source and destination count a unit's emitting states from 0; a source of -1 is its entry, a destination of -1 its
-    exit. log_prob, transition (index into ``HmmSet.log_transitions``), states (pool states).
+    Emitting states of unit u are ``state_start[u]:state_start[u + 1]`` of states (pool states); arcs into the i-th of
+    all emitting states have place i + u in arc_start int [E + U + 1], and behind those of its unit's states come those
+    into its exit. source and destination count a unit's emitting states from 0; a source of -1 is its entry, a
+    destination of -1 its exit. log_prob, transition (index into ``HmmSet.log_transitions``). ahead, behind int [E]:
+    fewest frames from the unit's entry to a state, its own included, and from there to the exit; fewest int [U]:
+    through the unit. Units of word w are ``word_units[word_start[w]:word_start[w + 1]]``; silence: its unit or -1.
     """
 
-    start: np.ndarray
+    state_start: np.ndarray
+    states: np.ndarray
+    arc_start: np.ndarray
     source: np.ndarray
     destination: np.ndarray
     log_prob: np.ndarray
     transition: np.ndarray
-    state_start: np.ndarray
-    states: np.ndarray
+    ahead: np.ndarray
+    behind: np.ndarray
+    fewest: np.ndarray
+    word_start: np.ndarray
+    word_units: np.ndarray
+    silence: int
 
 
-def _arc_table(hmms: HmmSet) -> ArcTable:
-    sources, destinations, transitions = [], [], []
+def _unit_arcs(hmms: HmmSet) -> UnitArcs:
+    sources, destinations, transitions, counts, lengths = [], [], [], [], []
     for unit, offset in zip(hmms.units, hmms.transition_offsets):
-        rows, columns = np.nonzero(unit.log_transitions > -np.inf)
+        possible, exit_ = unit.log_transitions > -np.inf, unit.n_states + 1
+        columns, rows = np.nonzero(possible.T)
         sources.append(rows - 1)
-        destinations.append(np.where(columns == unit.n_states + 1, -1, columns - 1))
-        transitions.append(offset + rows * (unit.n_states + 2) + columns)
+        destinations.append(np.where(columns == exit_, -1, columns - 1))
+        transitions.append(offset + rows * (exit_ + 1) + columns)
+        counts.append(possible[:, 1:].sum(axis=0))
+        lengths.append(_fewest_frames(possible))
     transition = np.concatenate(transitions)
-    return ArcTable(
-        start=np.cumsum([0, *map(len, sources)]),
+    ahead, behind, fewest = zip(*lengths)
+    return UnitArcs(
+        state_start=np.cumsum([0, *(unit.n_states for unit in hmms.units)]),
+        states=np.concatenate([unit.states for unit in hmms.units]),
+        arc_start=np.concatenate([[0], np.cumsum(np.concatenate(counts))]),
         source=np.concatenate(sources),
         destination=np.concatenate(destinations),
         log_prob=hmms.log_transitions[transition],
         transition=transition,
-        state_start=np.cumsum([0, *(unit.n_states for unit in hmms.units)]),
-        states=np.concatenate([unit.states for unit in hmms.units]),
+        ahead=np.concatenate(ahead),
+        behind=np.concatenate(behind),
+        fewest=np.array(fewest),
+        word_start=np.cumsum([0, *map(len, hmms.lexicon.values())]),
+        word_units=np.array([hmms.unit_index[name] for names in hmms.lexicon.values() for name in names], np.int64),
+        silence=hmms.unit_index.get(hmms.silence, -1),
     )
+
+
+def _fewest_frames(possible: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """``(ahead[N], behind[N], fewest)`` of a unit with ``possible`` transitions bool [N + 2, N + 2]."""
+    size = len(possible)
+    never = size + 1
+    costs = np.where(possible, 1, never)  # an arc into a state takes its frame,
+    costs[:, -1] = np.where(possible[:, -1], 0, never)  # into the exit none
+    ahead, behind = np.full(size, never), np.full(size, never)
+    ahead[0] = behind[-1] = 0
+    for _ in range(size):
+        ahead = np.minimum(ahead, (ahead[:, None] + costs).min(axis=0))
+        behind = np.minimum(behind, (costs + behind).min(axis=1))
+    return ahead[1:-1], behind[1:-1], int(ahead[-1])
 
 
 def left_to_right(states: int, stay: float = 0.6, skip: float = 0.0) -> np.ndarray:

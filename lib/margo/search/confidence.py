@@ -1,13 +1,10 @@
 """How sure a recogniser is of each word it found."""
 
-from functools import lru_cache
-
 import numpy as np
 
 from margo.gaussian.likelihood import flatten
 from margo.model.graph import Graph
 from margo.search.forward_backward import checked, posteriors
-from margo.search.network import Network, network
 from margo.search.scaled import scaled_posteriors
 from margo.search.viterbi import Segment
 
@@ -21,18 +18,11 @@ def word_occupancies(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1
     powers, occupancies = np.empty(scores.shape), np.zeros((len(scores), silence + 1))
     flatten(scores, scale, powers)
     labels = np.where(graph.node_word < 0, silence, graph.node_word)
-    (total,) = scaled_posteriors(
-        _compiled(graph), powers, np.array([0, len(scores)]), np.array([True]), occupancies, labels=labels
-    )
+    bounds, wanted = np.array([0, len(scores)]), np.array([True])
+    (total,) = scaled_posteriors(graph, powers, bounds, wanted, occupancies, labels=labels)
     if np.isnan(total):
         return posteriors(graph, scores, scale=scale, labels=labels, n_labels=silence + 1).occupancies[:, :silence]
     return occupancies[:, :silence]
-
-
-@lru_cache(maxsize=1)
-def _compiled(graph: Graph) -> Network:
-    """The same for all utterances of a pass, which come one after the other."""
-    return network(graph)
 
 
 def confidences(

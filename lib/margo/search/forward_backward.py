@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from margo.model.graph import Graph
+from margo.search.band import window
 
 NEGLIGIBLE = -40.0
 
@@ -43,34 +44,32 @@ def posteriors(
     scores = checked(graph, log_likelihoods)
     bounds = _bounds(bounds, len(scores))
     if labels is None:
-        labels, n_labels = graph.state, len(graph.states)
+        labels, n_labels = graph.arcs.column, len(graph.states)
     longest = int(np.diff(bounds).max(initial=0))
     alpha = np.empty((longest + 1, graph.n_nodes))
     occupancies = np.zeros((len(scores), n_labels))
     arc_counts = np.zeros(graph.n_arcs)
     totals = np.empty(len(bounds) - 1)
-    _posteriors(
-        graph.arc_start, graph.source, graph.log_prob, graph.out_start, graph.out_arc, graph.destination, graph.state,
-        graph.start, graph.end, scores, bounds, scale, labels, alpha, occupancies, arc_counts, totals,
-    )  # fmt: skip
+    _posteriors(graph.arcs, scores, bounds, scale, labels, alpha, occupancies, arc_counts, totals)
     return Posteriors(totals, occupancies, arc_counts)
 
 
 def forward(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Log forward probabilities [T + 1, n]; the utterance's log-likelihood is ``[-1, graph.end]``."""
+    """Log forward probabilities [T + 1, n]; the utterance's log-likelihood is ``[-1, graph.arcs.end]``.
+
+    Where the graph says that no path can end in time, -inf stands.
+    """
     scores = checked(graph, log_likelihoods)
     alpha = np.empty((len(scores) + 1, graph.n_nodes))
-    _forward(graph.arc_start, graph.source, graph.log_prob, graph.state, graph.start, scores, scale, alpha)
+    _forward(graph.arcs, scores, scale, alpha)
     return alpha
 
 
 def backward(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Log backward probabilities [T + 1, n]; the utterance's log-likelihood is ``[0, graph.start]``."""
+    """Log backward probabilities [T + 1, n]; the utterance's log-likelihood is ``[0, graph.arcs.start]``."""
     scores = checked(graph, log_likelihoods)
     beta = np.empty((len(scores) + 1, graph.n_nodes))
-    _backward(
-        graph.out_start, graph.out_arc, graph.destination, graph.log_prob, graph.state, graph.end, scores, scale, beta
-    )  # fmt: skip
+    backward_rows(graph.arcs, scores, scale, beta)
     return beta
 
 
@@ -100,16 +99,23 @@ def _sum_terms(values, count, best):
 
 
 @njit(cache=True)
-def _forward(arc_start, source, log_prob, state, start, scores, scale, alpha):
-    emitting, nodes = len(state), len(arc_start) - 1
-    values = np.empty(len(source))
+def _forward(arcs, scores, scale, alpha):
+    arc_start, source, _, log_prob, column = arcs[:5]
+    emitting, nodes, frames = len(column), len(arc_start) - 1, len(scores)
+    values, ahead, behind = np.empty(len(source)), arcs.ahead, arcs.behind
+    low = high = 0
     alpha[0, :emitting] = -np.inf
-    for row in range(len(scores) + 1):
-        for node in range(0 if row else emitting, nodes):
-            before = row - 1 if node < emitting else row
-            if row == 0 and node == start:
+    for row in range(frames + 1):
+        if row:
+            low, high = window(ahead, behind, row, frames, low, high)
+            alpha[row, :low] = alpha[row, high:emitting] = -np.inf
+        for node in range(low if row else emitting, nodes):
+            if high <= node < emitting:
+                continue
+            if row == 0 and node == arcs.start:
                 alpha[row, node] = 0.0
                 continue
+            before = row - 1 if node < emitting else row
             best = -np.inf
             count = 0
             for arc in range(arc_start[node], arc_start[node + 1]):
@@ -121,16 +127,16 @@ def _forward(arc_start, source, log_prob, state, start, scores, scale, alpha):
             if count > 1:
                 best = _sum_terms(values, count, best)
             if node < emitting:
-                best += scale * scores[row - 1, state[node]]
+                best += scale * scores[row - 1, column[node]]
             alpha[row, node] = best
 
 
 @njit(cache=True)
-def _backward_row(
-    out_start, out_arc, destination, log_prob, state, end, following, scale, last, after, beta, alpha, values
-):  # fmt: skip
+def _backward_row(arcs, following, scale, last, after, beta, alpha, values):
     """Row of beta from the row ``after`` it, -inf where ``alpha`` is (no path comes there); ``values`` is scratch."""
-    emitting, nodes = len(state), len(out_start) - 1
+    out_start, out_arc, end = arcs.out_start, arcs.out_arc, arcs.end
+    destination, log_prob, column = arcs.destination, arcs.log_prob, arcs.column
+    emitting, nodes = len(column), len(beta)
     for step in range(nodes):
         node = nodes - 1 - step
         if alpha[node] == -np.inf:
@@ -149,7 +155,7 @@ def _backward_row(
             elif last:
                 continue
             else:
-                value = log_prob[arc] + scale * following[state[target]] + after[target]
+                value = log_prob[arc] + scale * following[column[target]] + after[target]
             if value > -np.inf:
                 values[count] = value
                 count += 1
@@ -158,41 +164,34 @@ def _backward_row(
 
 
 @njit(cache=True)
-def _backward(out_start, out_arc, destination, log_prob, state, end, scores, scale, beta):
-    everywhere, values = np.zeros(beta.shape[1]), np.empty(len(out_arc) + 1)
+def backward_rows(arcs, scores, scale, beta):
+    """Fills ``beta`` [T + 1, n]."""
+    everywhere, values = np.zeros(beta.shape[1]), np.empty(len(arcs.source) + 1)
     frames = len(scores)
     for step in range(frames + 1):
         row = frames - step
         following, after = scores[min(row, frames - 1)], beta[min(row + 1, frames)]  # not looked at in the last row
-        _backward_row(
-            out_start, out_arc, destination, log_prob, state, end, following, scale, step == 0, after, beta[row],
-            everywhere, values,
-        )  # fmt: skip
+        _backward_row(arcs, following, scale, step == 0, after, beta[row], everywhere, values)
 
 
 @njit(cache=True)
-def _posteriors(
-    arc_start, source, log_prob, out_start, out_arc, destination, state, start, end,
-    all_scores, bounds, scale, labels, alpha, occupancies, arc_counts, totals,
-):  # fmt: skip
-    emitting, nodes = len(state), len(arc_start) - 1
+def _posteriors(arcs, all_scores, bounds, scale, labels, alpha, occupancies, arc_counts, totals):
+    arc_start, source, _, log_prob, column = arcs[:5]
+    emitting, nodes = len(column), len(arc_start) - 1
     beta, after = np.empty(nodes), np.empty(nodes)
     nothing, values = np.empty(0), np.empty(len(source) + 1)
     for utterance in range(len(bounds) - 1):
         first, frames = bounds[utterance], bounds[utterance + 1] - bounds[utterance]
         scores = all_scores[first : first + frames]
-        _forward(arc_start, source, log_prob, state, start, scores, scale, alpha[: frames + 1])
-        total = alpha[frames, end]
+        _forward(arcs, scores, scale, alpha[: frames + 1])
+        total = alpha[frames, arcs.end]
         totals[utterance] = total
         if not total > -np.inf:
             continue
         for step in range(frames + 1):
             row = frames - step
             following = scores[row] if row < frames else nothing
-            _backward_row(
-                out_start, out_arc, destination, log_prob, state, end, following, scale, row == frames, after, beta,
-                alpha[row], values,
-            )  # fmt: skip
+            _backward_row(arcs, following, scale, row == frames, after, beta, alpha[row], values)
             for node in range(nodes):
                 log_posterior = alpha[row, node] + beta[node] - total
                 if not log_posterior > NEGLIGIBLE:
@@ -202,7 +201,7 @@ def _posteriors(
                 if node < emitting:
                     if labels[node] >= 0:
                         occupancies[first + row - 1, labels[node]] += np.exp(log_posterior)
-                    ahead += scale * scores[row - 1, state[node]]
+                    ahead += scale * scores[row - 1, column[node]]
                     before = row - 1
                 for arc in range(arc_start[node], arc_start[node + 1]):
                     value = alpha[before, source[arc]] + log_prob[arc] + ahead

@@ -11,11 +11,13 @@ and a token that cannot complete to it is dropped.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from margo.model.graph import Graph
+from margo.search.band import back_over_frame, back_over_nulls, band
 from margo.search.forward_backward import checked
 
 
@@ -28,153 +30,145 @@ class Hypothesis:
     score: float
 
 
+class Tokens(NamedTuple):
+    """Of each node its tokens, best first: score, history [n, N], count [n]."""
+
+    score: np.ndarray
+    history: np.ndarray
+    count: np.ndarray
+
+
+class Trie(NamedTuple):
+    """Histories: parent and last word of each; slots of a hash table; size [1], of which node 0 is the empty one."""
+
+    parents: np.ndarray
+    words: np.ndarray
+    slots: np.ndarray
+    size: np.ndarray
+
+
 def nbest(graph: Graph, log_likelihoods: np.ndarray, n: int = 5) -> list[Hypothesis]:
     """Up to ``n`` best distinct word strings, best first; all there are if fewer, none if no path fits."""
     scores = checked(graph, log_likelihoods)
     completions = np.empty((len(scores) + 1, graph.n_nodes))
-    _completions(
-        graph.out_start, graph.out_arc, graph.destination, graph.log_prob, graph.state, graph.end, scores, completions
-    )
-    best = completions[0, graph.start]
+    _completions(graph.arcs, scores, completions)
+    best = completions[0, graph.arcs.start]
     if not best > -np.inf:
         return []
-    rivals = _rivals(
-        graph.out_start, graph.out_arc, graph.destination, graph.log_prob, graph.word, graph.state, graph.start,
-        graph.end, scores, completions,
-    )  # fmt: skip
-    rivals = np.sort(rivals)[::-1]
+    rivals = np.sort(_rivals(graph.arcs, scores, completions))[::-1]
     # The passes add the same numbers in different order: a little slack keeps what lies on the bound.
     bound = -np.inf if n > len(rivals) + 1 else [best, *rivals][n - 1] - 1e-9 * (1 + abs(best))
     room = 4096
     while True:
-        parents, words = np.zeros(room, np.int64), np.full(room, -1)
-        found, histories = _tokens(
-            graph.arc_start, graph.source, graph.log_prob, graph.word, graph.state, graph.start, graph.end,
-            scores, completions, bound, n, parents, words, np.full(4 * room, -1),
-        )  # fmt: skip
-        if len(found):
+        trie = Trie(np.zeros(room, np.int64), np.full(room, -1), np.full(4 * room, -1), np.ones(1, np.int64))
+        values, histories = _tokens(graph.arcs, scores, completions, bound, n, trie)
+        if len(values):
             break
         room *= 4  # the trie was full
-    return [_hypothesis(graph, history, score, parents, words) for history, score in zip(histories, found)]
+    return [_hypothesis(graph, history, score, trie) for history, score in zip(histories, values)]
 
 
-def _hypothesis(graph: Graph, history: int, score: float, parents: np.ndarray, words: np.ndarray) -> Hypothesis:
+def _hypothesis(graph: Graph, history: int, score: float, trie: Trie) -> Hypothesis:
     string = []
     while history > 0:
-        string.append(int(words[history]))
-        history = parents[history]
+        string.append(int(trie.words[history]))
+        history = trie.parents[history]
     string.reverse()
     return Hypothesis(tuple(string), tuple(graph.words[word] for word in string), float(score))
 
 
 @njit(cache=True)
-def _completions(out_start, out_arc, destination, log_prob, state, end, scores, best):
+def _completions(arcs, scores, best):
     """best [T + 1, n]: score of the best path from each node, its own frame excluded, to the end."""
-    emitting, nodes = len(state), len(out_start) - 1
-    frames = len(scores)
-    onward = np.full(nodes, -np.inf)  # what an arc into each node leads to
-    for step in range(frames + 1):
-        row = frames - step
-        if step:
+    arc_start, source, destination, log_prob, column = arcs[:5]
+    emitting, frames, rest = len(column), len(scores), arcs.rest
+    stay, step = band(log_prob, arcs.stay_arc, -np.inf), band(log_prob, arcs.step_arc, -np.inf)
+    onward = np.empty(emitting)
+    best[frames] = -np.inf
+    best[frames, arcs.end] = 0.0
+    for back in range(frames + 1):
+        row = frames - back
+        if back:
             for node in range(emitting):
-                onward[node] = best[row + 1, node] + scores[row, state[node]]
-        for back in range(nodes):
-            node = nodes - 1 - back
-            top = 0.0 if step == 0 and node == end else -np.inf
-            for position in range(out_start[node], out_start[node + 1]):
-                arc = out_arc[position]
-                top = max(top, log_prob[arc] + onward[destination[arc]])
-            best[row, node] = top
-            if node >= emitting:
-                onward[node] = top
+                onward[node] = best[row + 1, node] + scores[row, column[node]]
+            back_over_frame(source, destination, log_prob, rest, stay, step, onward, best[row], True)
+        back_over_nulls(arc_start, source, log_prob, emitting, best[row], True)
 
 
 @njit(cache=True)
-def _rivals(out_start, out_arc, destination, log_prob, word, state, start, end, scores, completions):
+def _rivals(arcs, scores, completions):
     """Scores of the strings that follow the best path up to some word and enter another word instead."""
-    emitting, frames = len(state), len(scores)
-    found = np.empty(256)
+    rivals = np.empty(256)
     count = 0
-    row, node, so_far = 0, start, 0.0
-    while row < frames or node != end:
+    row, node, so_far = 0, arcs.start, 0.0
+    while row < len(scores) or node != arcs.end:
         top, choice = -np.inf, -1
-        for position in range(out_start[node], out_start[node + 1]):
-            arc = out_arc[position]
-            value = _onward(arc, destination, log_prob, state, emitting, scores, completions, row)
+        for position in range(arcs.out_start[node], arcs.out_start[node + 1]):
+            arc = arcs.out_arc[position]
+            value = _onward(arcs, arc, scores, completions, row)
             if value > top:
                 top, choice = value, arc
-        for position in range(out_start[node], out_start[node + 1]):
-            arc = out_arc[position]
-            if word[arc] >= 0 and word[choice] >= 0 and word[arc] != word[choice]:
-                value = _onward(arc, destination, log_prob, state, emitting, scores, completions, row)
+        for position in range(arcs.out_start[node], arcs.out_start[node + 1]):
+            arc = arcs.out_arc[position]
+            if arcs.word[arc] >= 0 and arcs.word[choice] >= 0 and arcs.word[arc] != arcs.word[choice]:
+                value = _onward(arcs, arc, scores, completions, row)
                 if value > -np.inf:
-                    if count == len(found):
-                        found = np.concatenate((found, np.empty(count)))
-                    found[count] = so_far + value
+                    if count == len(rivals):
+                        rivals = np.concatenate((rivals, np.empty(count)))
+                    rivals[count] = so_far + value
                     count += 1
-        node = destination[choice]
-        so_far += log_prob[choice]
-        if node < emitting:
-            so_far += scores[row, state[node]]
+        node = arcs.destination[choice]
+        so_far += arcs.log_prob[choice]
+        if node < len(arcs.column):
+            so_far += scores[row, arcs.column[node]]
             row += 1
-    return found[:count]
+    return rivals[:count]
 
 
 @njit(cache=True)
-def _onward(arc, destination, log_prob, state, emitting, scores, completions, row):
+def _onward(arcs, arc, scores, completions, row):
     """Score of an arc and the best completion behind it."""
-    target = destination[arc]
-    if target >= emitting:
-        return log_prob[arc] + completions[row, target]
+    target = arcs.destination[arc]
+    if target >= len(arcs.column):
+        return arcs.log_prob[arc] + completions[row, target]
     if row == len(scores):
         return -np.inf
-    return log_prob[arc] + scores[row, state[target]] + completions[row + 1, target]
+    return arcs.log_prob[arc] + scores[row, arcs.column[target]] + completions[row + 1, target]
 
 
 @njit(cache=True)
-def _tokens(
-    arc_start, source, log_prob, word, state, start, end, scores, completions, bound, n, parents, words, table
-):  # fmt: skip
+def _tokens(arcs, scores, completions, bound, n, trie):
     """Token passing; returns (scores, histories) at the end, both empty if the trie had too little room."""
-    emitting, nodes, frames = len(state), len(arc_start) - 1, len(scores)
-    score, before_score = np.empty((nodes, n)), np.empty((nodes, n))
-    history, before_history = np.empty((nodes, n), np.int64), np.empty((nodes, n), np.int64)
-    count, before_count = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    emitting, nodes = len(arcs.column), len(arcs.arc_start) - 1
+    now = Tokens(np.empty((nodes, n)), np.empty((nodes, n), np.int64), np.zeros(nodes, np.int64))
+    before = Tokens(np.empty((nodes, n)), np.empty((nodes, n), np.int64), np.zeros(nodes, np.int64))
     own = np.zeros(nodes)
-    size = 1  # of the trie; its node 0 is the empty history
-    for row in range(frames + 1):
-        score, before_score = before_score, score
-        history, before_history = before_history, history
-        count, before_count = before_count, count
-        count[:] = 0
+    for row in range(len(scores) + 1):
+        now, before = before, now
+        now.count[:] = 0
         if row == 0:
-            count[start], score[start, 0], history[start, 0] = 1, 0.0, 0
+            now.count[arcs.start], now.score[arcs.start, 0], now.history[arcs.start, 0] = 1, 0.0, 0
         else:
             for node in range(emitting):
-                own[node] = scores[row - 1, state[node]]
-            size = _advance(
-                0, emitting, arc_start, source, log_prob, word, own, completions[row], bound,
-                before_score, before_history, before_count, score, history, count, parents, words, table, size,
-            )  # fmt: skip
-        size = _advance(
-            emitting, nodes, arc_start, source, log_prob, word, own, completions[row], bound,
-            score, history, count, score, history, count, parents, words, table, size,
-        )  # fmt: skip
-        if size == len(parents):
-            return score[0, :0], history[0, :0]
-    return score[end, : count[end]], history[end, : count[end]]
+                own[node] = scores[row - 1, arcs.column[node]]
+            _advance(arcs, 0, emitting, own, completions[row], bound, before, now, trie)
+        _advance(arcs, emitting, nodes, own, completions[row], bound, now, now, trie)
+        if trie.size[0] == len(trie.parents):
+            return now.score[0, :0], now.history[0, :0]
+    count = now.count[arcs.end]
+    return now.score[arcs.end, :count], now.history[arcs.end, :count]
 
 
 @njit(cache=True)
-def _advance(
-    first, last, arc_start, source, log_prob, word, own, ahead, bound,
-    from_score, from_history, from_count, score, history, count, parents, words, table, size,
-):  # fmt: skip
-    """Move tokens over the arcs into nodes ``first .. last - 1``; lists are descending. Returns the trie's size."""
-    room, mask = score.shape[1], len(table) - 1
+def _advance(arcs, first, last, own, ahead, bound, origins, tokens, trie):
+    """Move tokens over the arcs into nodes ``first .. last - 1``; lists are descending. Stops when the trie is full."""
+    arc_start, source, _, log_prob = arcs[:4]
+    arc_word, (score, history, count), (parents, words, slots, size) = arcs.word, tokens, trie
+    from_score, from_history, from_count = origins
+    room, mask = score.shape[1], len(slots) - 1
     for node in range(first, last):
         for arc in range(arc_start[node], arc_start[node + 1]):
-            origin = source[arc]
+            origin, word = source[arc], arc_word[arc]
             for i in range(from_count[origin]):
                 value = from_score[origin, i] + log_prob[arc] + own[node]
                 if not value + ahead[node] >= bound:
@@ -182,18 +176,17 @@ def _advance(
                 if count[node] == room and value <= score[node, room - 1]:
                     break
                 past = from_history[origin, i]
-                if word[arc] >= 0:
-                    slot = (past * 1000003 + word[arc] * 7919 + (past >> 7)) & mask
-                    while table[slot] >= 0 and not (parents[table[slot]] == past and words[table[slot]] == word[arc]):
+                if word >= 0:
+                    slot = (past * 1000003 + word * 7919 + (past >> 7)) & mask
+                    while slots[slot] >= 0 and not (parents[slots[slot]] == past and words[slots[slot]] == word):
                         slot = (slot + 1) & mask
-                    if table[slot] < 0:
-                        if size == len(parents):
-                            return size
-                        table[slot], parents[size], words[size] = size, past, word[arc]
-                        size += 1
-                    past = table[slot]
+                    if slots[slot] < 0:
+                        if size[0] == len(parents):
+                            return
+                        slots[slot], parents[size[0]], words[size[0]] = size[0], past, word
+                        size[0] += 1
+                    past = slots[slot]
                 count[node] = _insert(score, history, node, count[node], value, past)
-    return size
 
 
 @njit(cache=True)

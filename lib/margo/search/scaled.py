@@ -9,14 +9,16 @@ mattered the two passes disagree on the total; utterances where they do are done
 import numpy as np
 from numba import njit
 
-from margo.search.network import Network
+from margo.model.graph import Graph
+from margo.search.band import back_over_frame, back_over_nulls, band
+from margo.search.viterbi import best_score
 
 TINY = 1e-280  # forward probabilities under this, relative to their frame, are zero: no slow denormal numbers
 AGREEMENT = 1e-6
 
 
 def scaled_posteriors(
-    net: Network,
+    graph: Graph,
     likelihoods: np.ndarray,
     bounds: np.ndarray,
     wanted: np.ndarray,
@@ -33,42 +35,40 @@ def scaled_posteriors(
     wanted, occupancies are not touched, and the total is NaN.
     """
     totals = np.full(len(bounds) - 1, np.nan)
+    labels = graph.arcs.column if labels is None else np.ascontiguousarray(labels, np.int64)
+    no_counts = np.empty(0)
     _scaled_each(
-        net.arc_start, net.source, net.destination, net.prob, net.column, net.start, net.end, net.stay, net.step,
-        net.stay_arc, net.step_arc, net.rest, net.column if labels is None else np.ascontiguousarray(labels, np.int64),
-        likelihoods, bounds, wanted, occupancies, np.empty(0) if counts is None else counts, counts is not None, totals,
-    )  # fmt: skip
+        graph.arcs, likelihoods, bounds, wanted, labels, occupancies, no_counts if counts is None else counts, totals
+    )
     return totals
 
 
 @njit(cache=True)
-def _scaled_each(
-    arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, labels, likelihoods,
-    bounds, wanted, occupancies, counts, counted, totals,
-):  # fmt: skip
+def _scaled_each(arcs, likelihoods, bounds, wanted, labels, occupancies, counts, totals):
     longest = 0
     for i in range(len(totals)):
         longest = max(longest, bounds[i + 1] - bounds[i] if wanted[i] else 0)
-    alpha = np.zeros((longest + 1, len(arc_start) - 1))
-    emission = np.empty((longest, len(column)))
+    alpha = np.zeros((longest + 1, len(arcs.arc_start) - 1))
+    emission = np.empty((longest, len(arcs.column)))
     for i in range(len(totals)):
         if wanted[i]:
             own = occupancies[bounds[i] : bounds[i + 1]]
-            totals[i] = _scaled(
-                arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, labels,
-                likelihoods[bounds[i] : bounds[i + 1]], own, counts, counted, alpha, emission,
-            )  # fmt: skip
+            totals[i] = _scaled(arcs, likelihoods[bounds[i] : bounds[i + 1]], labels, own, counts, alpha, emission)
+            if np.isnan(totals[i]) and not best_score(arcs, np.zeros((len(own), likelihoods.shape[1]))) > -np.inf:
+                totals[i] = -np.inf
             if not totals[i] > -np.inf:
                 own[:] = 0.0
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})  # sums over nodes in any order: as vectors
-def _scaled(
-    arc_start, source, destination, prob, column, start, end, stay, step, stay_arc, step_arc, rest, labels,
-    likelihoods, occupancies, counts, wanted, alpha, emission,
-):  # fmt: skip
-    """Scratch: ``alpha`` [T + 1 or more, n], emitting nodes of the first row zero; ``emission`` [T or more, E]."""
+def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha, emission):
+    """Log total, NaN where a path was lost or there is none; then nothing is added to ``counts`` [A or 0].
+
+    Scratch: ``alpha`` [T + 1 or more, n], emitting nodes of the first row zero; ``emission`` [T or more, E].
+    """
+    arc_start, source, destination, _, column, prob = arcs[:6]
     frames, emitting, nodes = len(likelihoods), len(column), len(arc_start) - 1
+    stay, step, rest = band(prob, arcs.stay_arc, 0.0), band(prob, arcs.step_arc, 0.0), arcs.rest
     scale = np.ones(frames + 1)
     log_total = 0.0
     for row in range(frames + 1):
@@ -88,7 +88,7 @@ def _scaled(
                 now[node] = value
                 total += value
             if not total > 0.0:
-                return -np.inf if _short(arc_start, source, emitting, start, end, frames) else np.nan
+                return np.nan
             factor = 1.0 / total
             scale[row] = factor
             log_total += np.log(total)
@@ -96,68 +96,46 @@ def _scaled(
                 value = now[node] * factor
                 now[node] = value if value > TINY else 0.0
         for node in range(emitting, nodes):
-            value = 1.0 if row == 0 and node == start else 0.0
+            value = 1.0 if row == 0 and node == arcs.start else 0.0
             for arc in range(arc_start[node], arc_start[node + 1]):
                 value += now[source[arc]] * prob[arc]
             now[node] = value
-    if not alpha[frames, end] > 0.0:
-        return -np.inf if _short(arc_start, source, emitting, start, end, frames) else np.nan
+    if not alpha[frames, arcs.end] > 0.0:
+        return np.nan
     beta, ahead = np.zeros(nodes), np.zeros(emitting)
-    tally = np.zeros(len(source) if wanted else 0)
-    beta[end] = 1.0 / alpha[frames, end]
+    counted, tally, stayed, stepped = len(counts) > 0, np.zeros(len(counts)), np.zeros(emitting), np.zeros(emitting)
+    beta[arcs.end] = 1.0 / alpha[frames, arcs.end]
     for back in range(frames + 1):
         row = frames - back
-        for up in range(nodes - emitting):
-            node = nodes - 1 - up
-            if beta[node] == 0.0:
-                continue
-            for arc in range(arc_start[node], arc_start[node + 1]):
-                beta[source[arc]] += prob[arc] * beta[node]
-                if wanted:
-                    tally[arc] += alpha[row, source[arc]] * prob[arc] * beta[node]
+        now = alpha[row]
+        back_over_nulls(arc_start, source, prob, emitting, beta, False)
+        if counted:
+            for arc in range(arc_start[emitting], len(source)):
+                tally[arc] += now[source[arc]] * prob[arc] * beta[destination[arc]]
         if row == 0:
             break
-        now, emit, factor = alpha[row], emission[row - 1], scale[row]
-        occupied = occupancies[row - 1]
+        emit, factor, occupied = emission[row - 1], scale[row], occupancies[row - 1]
         occupied[:] = 0.0
         for node in range(emitting):
             occupied[labels[node]] += now[node] * beta[node]
         for node in range(emitting):
             ahead[node] = beta[node] * emit[node] * factor
-        for node in range(emitting - 1):
-            beta[node] = ahead[node] * stay[node] + ahead[node + 1] * step[node + 1]
-        beta[emitting - 1] = ahead[emitting - 1] * stay[emitting - 1]
-        for node in range(emitting, nodes):
-            beta[node] = 0.0
-        for arc in rest:
-            beta[source[arc]] += ahead[destination[arc]] * prob[arc]
-        if wanted:
+        back_over_frame(source, destination, prob, rest, stay, step, ahead, beta, False)
+        if counted:
             before = alpha[row - 1]
             for node in range(emitting):
-                if stay_arc[node] >= 0:
-                    tally[stay_arc[node]] += before[node] * stay[node] * ahead[node]
-                if step_arc[node] >= 0:
-                    tally[step_arc[node]] += before[node - 1] * step[node] * ahead[node]
+                stayed[node] += before[node] * stay[node] * ahead[node]
+            for node in range(1, emitting):
+                stepped[node] += before[node - 1] * step[node] * ahead[node]
             for arc in rest:
                 tally[arc] += before[source[arc]] * prob[arc] * ahead[destination[arc]]
-    if not abs(beta[start] - 1.0) < AGREEMENT:
+    if not abs(beta[arcs.start] - 1.0) < AGREEMENT:
         return np.nan
-    if wanted:
+    if counted:
         counts += tally
-    return log_total + np.log(alpha[frames, end])
-
-
-@njit(cache=True)
-def _short(arc_start, source, emitting, start, end, frames):
-    """Whether no path has exactly ``frames`` frames, whatever the likelihoods."""
-    nodes = len(arc_start) - 1
-    now, before = np.zeros(nodes, np.bool_), np.zeros(nodes, np.bool_)
-    for row in range(frames + 1):
-        now, before = before, now
-        for node in range(nodes):
-            reached = row == 0 and node == start
-            origin = before if node < emitting else now
-            for arc in range(arc_start[node], arc_start[node + 1]):
-                reached = reached or origin[source[arc]]
-            now[node] = reached and (row > 0 or node >= emitting)
-    return not now[end]
+        for node in range(emitting):
+            if arcs.stay_arc[node] >= 0:
+                counts[arcs.stay_arc[node]] += stayed[node]
+            if arcs.step_arc[node] >= 0:
+                counts[arcs.step_arc[node]] += stepped[node]
+    return log_total + np.log(alpha[frames, arcs.end])

@@ -7,8 +7,8 @@ from numba import njit
 
 from margo.errors import MargoError
 from margo.model.graph import Graph
+from margo.search.band import band, window
 from margo.search.forward_backward import checked
-from margo.search.network import Network
 
 
 @dataclass(frozen=True)
@@ -39,32 +39,29 @@ def viterbi(graph: Graph, log_likelihoods: np.ndarray, beam: float = np.inf) -> 
     ``beam``: nodes further than this under the best of their frame are given up (off by default, and then exact).
     None when no path has exactly T frames, or none that the beam left.
     """
-    score, back = _search(graph, log_likelihoods, beam)
+    scores = checked(graph, log_likelihoods)
+    back = np.empty((len(scores) + 1, graph.n_nodes), np.int32)
+    score = best_path(graph.arcs, scores, beam, back)
     if not score > -np.inf:
         return None
-    nodes = np.empty(len(back) - 1, np.int64)
-    marks = _trace(graph.source, graph.word, graph.unit, graph.n_emitting, graph.start, graph.end, back, nodes)
+    nodes, marks = _read(graph.arcs, trace(graph.arcs, back), len(scores))
     words, units = _segments(graph, nodes, marks.tolist())
     names = tuple(graph.words[segment.index] for segment in words)
-    return Path(score, nodes, graph.states[graph.state[nodes]], words, units, names)
+    return Path(score, nodes, graph.states[graph.arcs.column[nodes]], words, units, names)
 
 
 def viterbi_score(graph: Graph, log_likelihoods: np.ndarray) -> float:
     """Score of the best path alone; -inf when there is none."""
-    return _search(graph, log_likelihoods, np.inf)[0]
+    return best_score(graph.arcs, checked(graph, log_likelihoods))
 
 
-def best_scores(net: Network, log_likelihoods: np.ndarray, bounds: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def best_scores(graph: Graph, log_likelihoods: np.ndarray, bounds: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Scores [N] of the best paths of the ``wanted`` (bool [N]) of some utterances, rows ``bounds[i]:bounds[i + 1]``.
 
-    As :func:`viterbi_score` of each, -inf where there is no path, NaN where it was not wanted; without the paths this
-    takes a fraction of the time.
+    As :func:`viterbi_score` of each, -inf where there is no path, NaN where it was not wanted.
     """
     best = np.full(len(bounds) - 1, np.nan)
-    with np.errstate(divide="ignore"):
-        log_prob, log_stay, log_step = np.log(net.prob), np.log(net.stay), np.log(net.step)
-    _best_each(net.arc_start, net.source, net.destination, log_prob, net.column, net.start, net.end, log_stay, log_step,
-               net.rest, log_likelihoods, bounds, wanted, best)  # fmt: skip
+    _best_each(graph.arcs, log_likelihoods, bounds, wanted, best)
     return best
 
 
@@ -74,15 +71,6 @@ def align(graph: Graph, log_likelihoods: np.ndarray) -> Path:
     if path is None:
         raise MargoError(f"{len(log_likelihoods)} frames are too few for the transcript's model")
     return path
-
-
-def _search(graph: Graph, log_likelihoods: np.ndarray, beam: float) -> tuple[float, np.ndarray]:
-    scores = checked(graph, log_likelihoods)
-    back = np.empty((len(scores) + 1, graph.n_nodes), np.int32)
-    score = _viterbi(
-        graph.arc_start, graph.source, graph.log_prob, graph.state, graph.start, graph.end, scores, beam, back
-    )
-    return float(score), back
 
 
 def _segments(graph: Graph, nodes: np.ndarray, marks: list):
@@ -101,91 +89,126 @@ def _segments(graph: Graph, nodes: np.ndarray, marks: list):
 
 
 @njit(cache=True)
-def _viterbi(arc_start, source, log_prob, state, start, end, scores, beam, back):
-    """Score of the best path; ``back`` [T + 1, n] receives the best arc into every node, -1 where there is none."""
-    emitting, nodes = len(state), len(arc_start) - 1
+def best_path(arcs, scores, beam, back):
+    """Score of the best path; ``back`` [T + 1, n] receives the best arc into every node that a path can be in."""
+    return _best(arcs, scores, beam, back, True)
+
+
+@njit(cache=True)
+def best_score(arcs, scores):
+    """The score alone, in less time."""
+    return _best(arcs, scores, np.inf, np.empty((0, 0), np.int32), False)
+
+
+@njit(cache=True, inline="always")
+def _best(arcs, scores, beam, back, pointers):
+    arc_start, source, destination, log_prob, column = arcs[:5]
+    stay_arc, step_arc, rest, ahead, behind = arcs[-7:-2]
+    emitting, nodes, frames = len(column), len(arc_start) - 1, len(scores)
+    stay, step = band(log_prob, stay_arc, -np.inf), band(log_prob, step_arc, -np.inf)
     now, before = np.full(nodes, -np.inf), np.full(nodes, -np.inf)
-    back[0] = -1
-    for row in range(len(scores) + 1):
-        best_of_row = -np.inf
+    arc_into = np.empty(nodes, np.int32)
+    low = high = stale = 0
+    for row in range(frames + 1):
+        if pointers:
+            arc_into = back[row]
         if row:
             now, before = before, now
-            for node in range(emitting):
-                best, choice = -np.inf, -1
-                for arc in range(arc_start[node], arc_start[node + 1]):
+            last_low = low
+            low, high = window(ahead, behind, row, frames, low, high)
+            now[stale:low] = -np.inf  # left from two rows ago
+            stale = last_low
+            if low == 0 and high > 0:
+                now[0] = before[0] + stay[0]
+                if pointers:
+                    arc_into[0] = stay_arc[0]
+            one = max(low, 1)
+            if high > one:
+                _stay_or_step(stay[one:high], step[one:high], before[one - 1 : high], now[one:high], stay_arc[one:high],
+                              step_arc[one:high], arc_into[one:high], pointers)  # fmt: skip
+            for arc in rest:
+                node = destination[arc]
+                if low <= node < high:
                     value = before[source[arc]] + log_prob[arc]
-                    if value > best:
-                        best, choice = value, arc
-                best += scores[row - 1, state[node]]
-                now[node], back[row, node] = best, choice
-                best_of_row = max(best_of_row, best)
+                    if value > now[node] or (pointers and value == now[node] and arc < arc_into[node]):
+                        now[node] = value
+                        if pointers:
+                            arc_into[node] = arc
+            frame, inside, columns = scores[row - 1], now[low:high], column[low:high]
+            for node in range(len(inside)):
+                inside[node] += frame[columns[node]]
             if beam < np.inf:
-                for node in range(emitting):
-                    if now[node] < best_of_row - beam:
+                top = -np.inf
+                for node in range(low, high):
+                    top = max(top, now[node])
+                for node in range(low, high):
+                    if now[node] < top - beam:
                         now[node] = -np.inf
         for node in range(emitting, nodes):
-            best, choice = -np.inf, -1
-            if row == 0 and node == start:
-                best = 0.0
+            best, choice = 0.0 if row == 0 and node == arcs.start else -np.inf, -1
             for arc in range(arc_start[node], arc_start[node + 1]):
                 value = now[source[arc]] + log_prob[arc]
                 if value > best:
                     best, choice = value, arc
-            now[node], back[row, node] = best, choice
-    return now[end]
+            now[node] = best
+            if pointers:
+                arc_into[node] = choice
+    return now[arcs.end]
+
+
+@njit(cache=True, inline="always")
+def _stay_or_step(stay, step, before, now, stay_arc, step_arc, arc_into, pointers):
+    """Some nodes in a row from those and the one before them in the row ``before``, as vectors."""
+    if pointers:
+        for node in range(len(now)):
+            stays, steps = before[node + 1] + stay[node], before[node] + step[node]
+            now[node] = stays if stays > steps else steps
+            arc_into[node] = stay_arc[node] if stays > steps else step_arc[node]
+    else:
+        for node in range(len(now)):
+            stays, steps = before[node + 1] + stay[node], before[node] + step[node]
+            now[node] = stays if stays > steps else steps
 
 
 @njit(cache=True)
-def _trace(source, word, unit, emitting, start, end, back, path):
-    """Follow ``back`` from the end: fills ``path`` [T]; returns marks int [n, 3]: row, word and unit entered there."""
-    marks = np.empty((0, 3), np.int64)
+def _best_each(arcs, scores, bounds, wanted, best):
+    for i in range(len(best)):
+        if wanted[i]:
+            best[i] = best_score(arcs, scores[bounds[i] : bounds[i + 1]])
+
+
+@njit(cache=True)
+def trace(arcs, back):
+    """The arcs of the best path, from the start to the end."""
+    path, emitting = np.empty(0, np.int64), len(arcs.column)
     count = 0
     for fill in range(2):  # count, then write
         if fill:
-            marks = np.empty((count, 3), np.int64)
-        row, node = len(back) - 1, end
-        while row > 0 or node != start:
+            path = np.empty(count, np.int64)
+        row, node = len(back) - 1, arcs.end
+        while row > 0 or node != arcs.start:
             arc = back[row, node]
             if node < emitting:
                 row -= 1
-                path[row] = node
-            if word[arc] >= 0 or unit[arc] >= 0:
-                if fill:
-                    count -= 1
-                    marks[count, 0], marks[count, 1], marks[count, 2] = row, word[arc], unit[arc]
-                else:
-                    count += 1
-            node = source[arc]
-    return marks
+            if fill:
+                count -= 1
+                path[count] = arc
+            else:
+                count += 1
+            node = arcs.source[arc]
+    return path
 
 
 @njit(cache=True)
-def _best_each(
-    arc_start, source, destination, log_prob, column, start, end, log_stay, log_step, rest, scores, bounds, wanted, best
-):  # fmt: skip
-    emitting, nodes = len(column), len(arc_start) - 1
-    now, before = np.empty(nodes), np.empty(nodes)
-    for utterance in range(len(best)):
-        if not wanted[utterance]:
-            continue
-        now[:] = -np.inf
-        for row in range(bounds[utterance + 1] - bounds[utterance] + 1):
-            if row:
-                now, before = before, now
-                frame = scores[bounds[utterance] + row - 1]
-                now[0] = before[0] + log_stay[0]
-                for node in range(1, emitting):
-                    stay, step = before[node] + log_stay[node], before[node - 1] + log_step[node]
-                    now[node] = stay if stay > step else step
-                for arc in rest:
-                    value = before[source[arc]] + log_prob[arc]
-                    if value > now[destination[arc]]:
-                        now[destination[arc]] = value
-                for node in range(emitting):
-                    now[node] += frame[column[node]]
-            for node in range(emitting, nodes):
-                value = 0.0 if row == 0 and node == start else -np.inf
-                for arc in range(arc_start[node], arc_start[node + 1]):
-                    value = max(value, now[source[arc]] + log_prob[arc])
-                now[node] = value
-        best[utterance] = now[end]
+def _read(arcs, path, frames):
+    """``(nodes, marks)`` of a path's arcs: emitting node of each frame; row, word and unit of each that is entered."""
+    nodes, marks = np.empty(frames, np.int64), np.empty((len(path), 3), np.int64)
+    row = count = 0
+    for arc in path:
+        if arcs.word[arc] >= 0 or arcs.unit[arc] >= 0:
+            marks[count] = row, arcs.word[arc], arcs.unit[arc]
+            count += 1
+        if arcs.destination[arc] < len(arcs.column):
+            nodes[row] = arcs.destination[arc]
+            row += 1
+    return nodes, marks[:count]

@@ -80,12 +80,12 @@ def read_systems(folder) -> tuple[dict, list[tuple[pairs.PairSystem, pairs.PairS
         raise MargoError(f"{path}: not a model of train_kernel (format {meta.get('format')!r})")
     systems = []
     for run in range(meta["runs"]):
-        made = []
+        stages = []
         for stage in ("initial", "final"):
             prefix = f"{stage}{run}_"
             own = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
-            made.append(pairs.from_arrays(meta["space"], own))
-        systems.append(tuple(made))
+            stages.append(pairs.from_arrays(meta["space"], own))
+        systems.append(tuple(stages))
     return meta, systems
 
 
@@ -97,12 +97,12 @@ def write_result(step, system: str, mixtures: int, split: str, truths, predictio
     if not all(np.array_equal(truth, truths[0]) for truth in truths):
         raise MargoError(f"{place}: runs have different labels, and cannot be one row")
     written = score_classes(
-        step.out / place, truths[0].tolist(), [made.tolist() for made in predictions], system=system,
+        step.out / place, truths[0].tolist(), [run.tolist() for run in predictions], system=system,
         mixtures=mixtures, set=split, groups=groups.tolist() if len(groups) else None, seconds=seconds, extra=extra,
     )  # fmt: skip
     for name in written:
         step.output(f"{place}/{name}")
-    rates = [100 * float((made != truths[0]).mean()) for made in predictions]
+    rates = [100 * float((run != truths[0]).mean()) for run in predictions]
     spread = f" ({min(rates):.2f} to {max(rates):.2f})" if len(rates) > 1 else ""
     step.say(f"{system}_{mixtures} {split}: %ERR {np.mean(rates):.2f}{spread}")
 
@@ -126,10 +126,10 @@ def classify_left_out(data, settings: list, starts: int, seed: int, where, step)
     tasks = [(family, group) for family in families(settings) for group in np.unique(data[2])]
     doing = map_chunks(partial(left_out, data, starts, seed), tasks, where)
     number = {setting: index for index, setting in enumerate(settings)}
-    made = np.empty((len(settings), len(data[1])), int)
-    for (family, group), found in zip(tasks, step.progress(doing, len(tasks), "speakers left out")):
-        made[np.ix_([number[setting] for setting in family], data[2] == group)] = found
-    return made
+    decided = np.empty((len(settings), len(data[1])), int)
+    for (family, group), classes in zip(tasks, step.progress(doing, len(tasks), "speakers left out")):
+        decided[np.ix_([number[setting] for setting in family], data[2] == group)] = classes
+    return decided
 
 
 def tried_table(settings: list, errors, order: list[int], chosen: list[int]) -> str:

@@ -25,12 +25,12 @@ def samples(options, name: str, step) -> tuple[np.ndarray, np.ndarray]:
             segments = labels.get(utterance)
             if not segments:
                 raise MargoError(f"{path}: no labels for {utterance}")
-            found = np.array([classes.get(symbol, symbol) for _, _, symbol in segments])
+            symbols = np.array([classes.get(symbol, symbol) for _, _, symbol in segments])
             if options.kind == "frames":
                 at = frame_labels(segments, len(x), *times)
-                rows, y = x[at >= 0], found[at[at >= 0]]
+                rows, y = x[at >= 0], symbols[at[at >= 0]]
             else:
-                rows, y = segment_features(x, segments, *times), found
+                rows, y = segment_features(x, segments, *times), symbols
             xs.append(rows[y != ""])
             ys.append(y[y != ""])
     if not xs or not sum(map(len, ys)):

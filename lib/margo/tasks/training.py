@@ -54,6 +54,8 @@ def train(criterion, options, step, start=None, folds=None) -> None:
     if options.init:
         step.input(options.init, made_by="train_ml")
     init = None if start else passes.model_for(options.init, data)
+    if init and criterion.diagonal:
+        init.pool.require("diagonal", f"--init {options.init}: {criterion.name}")
     lists = read_lists(options, step) if getattr(options, "nbest", None) else None
     with step.place() as where:
         corpus = speech.Corpus(data, where, step, init, lists)
@@ -151,7 +153,8 @@ def first_model(options, data: speech.Speech, where, step) -> HmmSet:
     """The model of ``--init``, its mixtures doubled if more are asked for; else one a word, flat or from labels."""
     weights = {"insertion_penalty": options.insertion_penalty, "scale": options.scale}
     if options.init:
-        return with_weights(grown(passes.model_for(options.init, data), options.mixtures), **weights)
+        hmms = grown(shaped(passes.model_for(options.init, data), options.covariance), options.mixtures)
+        return with_weights(hmms, **weights)
     whole = speech.total(partial(chunk_moments, data.features["dimension"]), data, where)
     hmms = flat_start(
         whole_words(data.vocabulary),
@@ -166,8 +169,18 @@ def first_model(options, data: speech.Speech, where, step) -> HmmSet:
     )
     hmms = with_weights(hmms, **weights)
     if options.start == "labels":
-        return start_from_labels(hmms, options.labels, data, where, options, step.say)
-    return hmms
+        hmms = start_from_labels(hmms, options.labels, data, where, options, step.say)
+    return shaped(hmms, options.covariance)
+
+
+def shaped(hmms: HmmSet, covariance: str) -> HmmSet:
+    """``hmms`` with covariances of this type: diagonal ones can become full, full ones not diagonal."""
+    pool = hmms.pool
+    if pool.covariances.kind == covariance:
+        return hmms
+    if pool.covariances.kind != "diagonal":
+        raise MargoError(f"--covariance is {covariance}, the model of --init has {pool.covariances.kind} ones")
+    return hmms.with_pool(replace(pool, covariances=pool.covariances.dense()))
 
 
 def chunk_moments(dimension: int, chunk) -> Moments:

@@ -47,6 +47,7 @@ def check_isolated(data: speech.Speech) -> None:
 def read_frames(data: speech.Speech, hmms: HmmSet, step) -> tuple[Frames, np.ndarray]:
     """``(frames, word numbers)`` of a corpus of single words; those that cannot be scored are dropped."""
     check_isolated(data)
+    hmms.pool.require("diagonal", "a word kernel")
     parts = [chunk_frames(hmms, chunk) for chunk in data.chunks]
     speech.check_dropped([fault for *_, dropped in parts for fault in dropped], data, step)
     frames = [part for part, *_ in parts if part]
