@@ -53,11 +53,12 @@ def run(options: Options, step):
     import tomllib
 
     from margo.errors import MargoError, refuse
-    from margo.formats.corpora import count_faults, is_synthetic, read_phone_map, write_sets
+    from margo.formats.corpora import count_faults, is_synthetic, write_sets
+    from margo.formats.transcripts import read_symbol_map
 
     synthetic = is_synthetic(options.corpus, "timit")
     lists = tomllib.loads(step.input_file(options.speakers).read_text(encoding="utf-8"))
-    to48, _ = read_phone_map(step.input_file(options.phones))
+    to48 = read_symbol_map(step.input_file(options.phones), "to48")
     sentences, faults = find_sentences(options.corpus)
     if not sentences:
         raise MargoError(f"{options.corpus}: no TIMIT sentences (expected .../<speaker>/<sentence>.wav and .phn)")

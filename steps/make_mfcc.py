@@ -23,7 +23,8 @@ class Options(Parallel, MfccOptions):
 
 def run(options: Options, step):
     from margo.formats import datadir
-    from margo.formats.features import write_ark, write_options
+    from margo.formats.atomic import write_json
+    from margo.formats.features import RECORD, write_ark
     from margo.tasks.featuring import check_losses, features_of
     from margo.tasks.speech import TOLD
 
@@ -53,7 +54,7 @@ def run(options: Options, step):
     datadir.write(options.out, rows)
     for table in ("text", "utt2spk", "spk2utt", *(["spk2gender"] if rows[0].gender else [])):
         step.output(table)
-    write_options(step.output("mfcc.json"), record)
+    write_json(step.output(RECORD), record)
     step.say(f"make_mfcc: {len(rows)} utterances, {frames} frames of {record['dimension']}, {len(dropped)} dropped")
 
 

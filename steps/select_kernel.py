@@ -40,8 +40,7 @@ def run(options: Options, step):
     from margo.formats.atomic import write_json, write_text
     from margo.formats.plots import PLOTS, write_plots
     from margo.formats.samples import read_samples
-    from margo.kernel.joint import centre_groups
-    from margo.kernel.selection import choose, classify, families, grid, plurality, rank
+    from margo.kernel.selection import centre_groups, choose, classify, families, grid, plurality, rank
     from margo.tasks import mixture_kernels as kernels
 
     files = read_samples(step.input_file(options.data))

@@ -178,3 +178,9 @@ def random_transitions(rng: np.random.Generator, states: int, skips: bool, tee: 
     a[:-1] /= a[:-1].sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         return np.log(a)
+
+
+def kernel_energy(phi: np.ndarray, coefficients: np.ndarray, metric) -> float:
+    """``sum_ij A_i . A_j K(x_i, x_j)``: twice what the kernel takes from W ([L04] (34))."""
+    s = phi.T @ (coefficients - coefficients.mean(0))
+    return float((s * metric.solve(s)).sum())

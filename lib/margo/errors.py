@@ -5,7 +5,9 @@ class MargoError(Exception):
     """Something the user can mend; the message names the item, what was found and what was expected."""
 
 
-def refuse(faults: list[str], heading: str) -> None:
-    """Raise one MargoError that lists all ``faults`` under ``heading``; do nothing when there are none."""
+def refuse(faults: list[str], heading: str, most: int | None = None) -> None:
+    """Raise one MargoError that lists ``faults`` (``most`` of them) under ``heading``; do nothing without any."""
     if faults:
-        raise MargoError("\n  ".join([f"{heading}: {len(faults)} fault{'s' * (len(faults) > 1)}", *faults]))
+        more = len(faults) - most if most else 0
+        shown = faults[:most] + [f"... and {more} more"] * (more > 0)
+        raise MargoError("\n  ".join([f"{heading}: {len(faults)} fault{'s' * (len(faults) > 1)}", *shown]))

@@ -130,7 +130,7 @@ def test_gradient_by_central_differences_and_descent():
     problem, model, *_ = case()
     start = maxmargin.from_classifier(problem, model)
     packed = 0.1 * start
-    gradient = packed - problem.cost * maxmargin.pull(problem, maxmargin.violations(problem, packed)[1])
+    gradient = packed - problem.cost * maxmargin.pull(problem, maxmargin.objective_and_slope(problem, packed)[1])
     for index in np.ndindex(packed.shape):
         values = []
         for sign in (1, -1):

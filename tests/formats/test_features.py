@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
-from margo.formats.features import read_matrix, read_options, read_scp, read_vector, write_ark, write_options
+from margo.formats.atomic import write_json
+from margo.formats.features import read_matrix, read_options, read_scp, read_vector, write_ark
 from margo.signal.front_end import MfccOptions, describe, describe_given
 
 
@@ -160,10 +161,10 @@ def test_the_record_travels_with_the_features(tmp_path, matrices):
     write(tmp_path, matrices.items())
     assert read_options(tmp_path) == describe_given(5)
     record = describe(MfccOptions(), 16000)
-    write_options(tmp_path / "mfcc.json", record)
+    write_json(tmp_path / "mfcc.json", record)
     assert read_options(tmp_path) == record == json.loads((tmp_path / "mfcc.json").read_text())
     (tmp_path / "mfcc.json").write_text("{")
-    with pytest.raises(MargoError, match="mfcc.json: not JSON"):
+    with pytest.raises(MargoError, match="mfcc.json: cannot be read as JSON"):
         read_options(tmp_path)
     (tmp_path / "mfcc.json").write_text("{}")
     with pytest.raises(MargoError, match="mfcc.json: not a record"):

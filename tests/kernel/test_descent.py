@@ -8,14 +8,14 @@ import pytest
 
 from margo.formats.samples import read_samples
 from margo.gaussian.mixtures import log_mixtures
-from margo.kernel import artificial, joint, pairs
+from margo.kernel import artificial, pairs
 from margo.kernel.descent import DescentOptions, train
 from margo.kernel.hmm_pairs import train_word_pair
 from margo.kernel.hmm_scorespace import Frames, word_model
 from margo.kernel.metric import measure
 from margo.kernel.multiclass import vote
 from margo.kernel.scorespace import fit_mixtures, from_vector, moving_scores, score, to_vector
-from margo.kernel.svm import solve_binary
+from margo.kernel.svm import solve_all, solve_binary
 from margo.model.hmm import flat_start, whole_words
 
 
@@ -34,7 +34,7 @@ def errors(system, x, y) -> float:
 @pytest.mark.parametrize("space", ["llr", "llr-mean", "llr-mean-var"])
 def test_w_never_rises_and_ends_lower(task, space, metric):
     x, _, signs, pool = task
-    history = pairs.train_pair(x, signs, pool, space, metric, DescentOptions(step=1.0)).history
+    history = pairs.train_kernel(x, signs, pool, space, metric, DescentOptions(step=1.0)).history
     objectives = np.array([line.objective for line in history])
     assert (np.diff(objectives) <= 0).all() and objectives[-1] < objectives[0]
     assert any(not line.accepted for line in history), "a step was never undone: back-off is not tested"
@@ -46,8 +46,8 @@ def test_w_never_rises_and_ends_lower(task, space, metric):
 def test_a_step_that_raises_w_is_undone(task):
     """From a trained kernel a long step along the gradient makes W worse, as the machine at its end shows."""
     x, _, signs, pool = task
-    good = from_vector(pairs.train_pair(x, signs, pool, "llr", "diagonal", DescentOptions()).theta, pool)
-    made = pairs.train_pair(x, signs, good, "llr", "diagonal", DescentOptions(step=20.0, iterations=1))
+    good = from_vector(pairs.train_kernel(x, signs, pool, "llr", "diagonal", DescentOptions()).theta, pool)
+    made = pairs.train_kernel(x, signs, good, "llr", "diagonal", DescentOptions(step=20.0, iterations=1))
     assert not made.history[1].accepted and made.history[1].objective == made.history[0].objective
     np.testing.assert_array_equal(made.theta, to_vector(good, good))
     found = []
@@ -65,7 +65,7 @@ def test_w_is_the_value_that_sklearn_finds(task):
     from sklearn.svm import SVC
 
     x, _, signs, pool = task
-    made = pairs.train_pair(x, signs, pool, "llr-mean", "diagonal", DescentOptions())
+    made = pairs.train_kernel(x, signs, pool, "llr-mean", "diagonal", DescentOptions())
     phi, _ = score(from_vector(made.theta, pool), x, "llr-mean")
     kernel = phi / phi.var(0) @ phi.T
     theirs = SVC(C=1.0, kernel="precomputed", tol=1e-6).fit(kernel, signs)
@@ -80,11 +80,11 @@ def test_w_is_the_value_that_sklearn_finds(task):
 
 def test_zero_iterations_is_the_initial_machine_and_tolerance_regularises(task):
     x, _, signs, pool = task
-    none = pairs.train_pair(x, signs, pool, "llr", "diagonal", DescentOptions(iterations=0))
+    none = pairs.train_kernel(x, signs, pool, "llr", "diagonal", DescentOptions(iterations=0))
     np.testing.assert_array_equal(none.weights, none.initial_weights)
     assert len(none.history) == 1
     loose, tight = (
-        pairs.train_pair(x, signs, pool, "llr", "diagonal", DescentOptions(tolerance=t)).history for t in (0.05, 1e-5)
+        pairs.train_kernel(x, signs, pool, "llr", "diagonal", DescentOptions(tolerance=t)).history for t in (0.05, 1e-5)
     )
     assert len(loose) < len(tight) and loose[-1].objective > tight[-1].objective
 
@@ -160,10 +160,10 @@ def test_joint_training_lowers_w_and_moves_the_mixtures():
     x = rng.normal(size=(120, 2)) + 1.5 * np.eye(3)[y][:, :2]
     pool = fit_mixtures(x, y, 2, rng, tied=True)
     options = DescentOptions(iterations=15, step=0.1)
-    made = joint.train_joint(x, y, pool, "ll", options)
+    made = pairs.train_kernel(x, y, pool, "ll", "diagonal", options, solve_all)
     objectives = [line.objective for line in made.history]
     assert (np.diff(objectives) <= 0).all() and objectives[-1] < 0.99 * objectives[0]
-    still = joint.train_joint(x, y, pool, "ll", replace(options, iterations=0))
+    still = pairs.train_kernel(x, y, pool, "ll", "diagonal", replace(options, iterations=0), solve_all)
     np.testing.assert_array_equal(still.theta, to_vector(pool, pool))
 
 
@@ -177,7 +177,7 @@ def test_word_pair_kernel_lowers_w_and_errors():
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     x = np.concatenate([rng.normal(size=(n, 2)) + [0.3 * s, 0.0] * np.linspace(-1, 1, n)[:, None]
                         for n, s in zip(lengths, signs)])  # fmt: skip
-    models[1] = replace(models[1], means=models[1].means + 0.05)
+    models[1] = replace(models[1], pool=replace(models[1].pool, means=models[1].pool.means + 0.05))
     frames = Frames(x, bounds, np.empty((len(x), 0)))
     for features in (0, 5):
         before, after, how = train_word_pair(
@@ -193,7 +193,7 @@ def test_word_pair_kernel_lowers_w_and_errors():
 
 def test_metric_none_is_the_plain_inner_product(task):
     x, _, signs, pool = task
-    made = pairs.train_pair(x, signs, pool, "llr", "none", DescentOptions(iterations=0))
+    made = pairs.train_kernel(x, signs, pool, "llr", "none", DescentOptions(iterations=0))
     phi, _ = score(pool, x, "llr")
     plain = solve_binary(phi, signs, 1.0)
     assert made.history[0].objective == pytest.approx(plain.objective, rel=1e-8)

@@ -8,13 +8,15 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from margo.errors import MargoError
+from margo.gaussian.pool import GaussianPool
 from margo.kernel import hmm_scorespace
 from margo.kernel.chain import chain_of, make_chain, occupy
 from margo.kernel.hmm_scorespace import Frames, WordModel
-from margo.kernel.metric import kernel_energy, measure, score_gradient
+from margo.kernel.metric import measure, score_gradient
 from margo.model.graph import align_graph
 from margo.model.hmm import flat_start, whole_words
 from margo.search.forward_backward import posteriors
+from oracles import kernel_energy
 
 
 def make_model(rng, states=3, mixtures=2, dims=2, fixed=0) -> WordModel:
@@ -28,13 +30,10 @@ def make_model(rng, states=3, mixtures=2, dims=2, fixed=0) -> WordModel:
     initial = np.zeros(size)
     initial[:2] = 0.5
     state = np.r_[states, np.arange(states), states] if fixed else np.arange(states)
-    return WordModel(
-        make_chain(state, transitions / total[:, None], initial, final / total),
-        np.arange(states + 1) * mixtures,
-        np.log(rng.dirichlet(np.full(mixtures, 3.0), states)).ravel(),
-        rng.normal(size=(states * mixtures, dims)),
-        rng.uniform(0.6, 1.8, (states * mixtures, dims)),
-    )
+    log_weights = np.log(rng.dirichlet(np.full(mixtures, 3.0), states)).ravel()
+    means, variances = rng.normal(size=(states * mixtures, dims)), rng.uniform(0.6, 1.8, (states * mixtures, dims))
+    chain = make_chain(state, transitions / total[:, None], initial, final / total)
+    return WordModel(chain, GaussianPool(means, variances, log_weights, np.arange(states + 1) * mixtures))
 
 
 def make_frames(rng, lengths=(5, 4, 7), dims=2, fixed=0) -> Frames:
@@ -47,12 +46,12 @@ def paths(model: WordModel, x, fixed):
     chain, column = model.chain, model.chain.column
     dense = np.full((len(column) + 2,) * 2, -np.inf)
     dense[chain.source, chain.destination] = chain.log_prob
-    states = len(model.offsets) - 1
+    states = len(model.pool.offsets) - 1
     choices = [
         [(node, k) for node, s in enumerate(column)
-         for k in (range(model.offsets[s], model.offsets[s + 1]) if s < states else [-1])]
+         for k in (range(model.pool.offsets[s], model.pool.offsets[s + 1]) if s < states else [-1])]
     ]  # fmt: skip
-    log_p = model.log_weights + norm.logpdf(x[:, None], model.means, np.sqrt(model.variances)).sum(-1)
+    log_p = model.pool.log_weights + norm.logpdf(x[:, None], model.pool.means, np.sqrt(model.pool.variances)).sum(-1)
     found = []
     for path in itertools.product(*choices * len(x)):
         value = dense[chain.start, path[0][0]] + dense[path[-1][0], chain.end]
@@ -86,20 +85,20 @@ def test_likelihood_and_derivatives_against_all_paths(fixed):
     rng = np.random.default_rng(1)
     model, frames = make_model(rng, states=2, fixed=fixed), make_frames(rng, (3, 4), fixed=fixed)
     phi, _ = hmm_scorespace.score([model], frames, "ll-mean-var", per_frame=False)
-    size = model.means.size
+    size = model.pool.means.size
     for i in range(2):
         rows = slice(frames.bounds[i], frames.bounds[i + 1])
         x = frames.x[rows]
         found = paths(model, x, frames.fixed[rows])
         total = logsumexp([value for value, _ in found])
         assert phi[i, 0] == pytest.approx(total, rel=1e-12)
-        by_mean, by_variance = np.zeros_like(model.means), np.zeros_like(model.means)
+        by_mean, by_variance = np.zeros_like(model.pool.means), np.zeros_like(model.pool.means)
         for value, path in found:
             for t, k in enumerate(path):
                 if k >= 0:
-                    e = (x[t] - model.means[k]) / model.variances[k]
+                    e = (x[t] - model.pool.means[k]) / model.pool.variances[k]
                     by_mean[k] += np.exp(value - total) * e
-                    by_variance[k] += np.exp(value - total) * 0.5 * (e**2 - 1 / model.variances[k])
+                    by_variance[k] += np.exp(value - total) * 0.5 * (e**2 - 1 / model.pool.variances[k])
         np.testing.assert_allclose(phi[i, 1 : 1 + size], by_mean.ravel(), atol=1e-12)
         np.testing.assert_allclose(phi[i, 1 + size :], by_variance.ravel(), atol=1e-12)
 
@@ -142,26 +141,26 @@ def test_gradient_of_the_objective_with_the_metric_moving(kind):
 
 def second_derivatives(model, x, window):
     """[L04] (46) as printed, by the joint posteriors of every pair of frames at most ``window`` apart."""
-    n, dims = model.means.shape
+    n, dims = model.pool.means.shape
     found = paths(model, x, np.zeros((len(x), 0)))
     weights = np.exp(np.array([value for value, _ in found]) - logsumexp([value for value, _ in found]))
     indicator = np.array([np.eye(n)[path] for _, path in found])  # [paths, T, K]
     gamma = np.einsum("p,ptk->tk", weights, indicator)
     joint = np.einsum("p,ptj,puk->tjuk", weights, indicator, indicator)
-    e = (x[:, None] - model.means) / model.variances
+    e = (x[:, None] - model.pool.means) / model.pool.variances
     hessian = np.zeros((n, dims, n, dims))
     for t, u in itertools.product(range(len(x)), repeat=2):
         if abs(t - u) <= window:
             covariance = joint[t, :, u] - np.outer(gamma[t], gamma[u])
             hessian += np.einsum("jk,ja,kb->jakb", covariance, e[t], e[u])
     for k in range(n):
-        hessian[k, :, k] -= np.diag(gamma[:, k].sum() / model.variances[k])
+        hessian[k, :, k] -= np.diag(gamma[:, k].sum() / model.pool.variances[k])
     return hessian.reshape(n * dims, n * dims)
 
 
 def hessian_of(model, frames, window):
     """Second derivatives by means, one product with a unit vector at a time."""
-    size = model.means.size
+    size = model.pool.means.size
     _, pullback = hmm_scorespace.score([model], frames, "ll-mean", window, per_frame=False)
     rows = []
     for unit in np.eye(size):

@@ -1,4 +1,4 @@
-"""Votes, ties, one against the rest, codes."""
+"""Votes, ties, codes."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
-from margo.kernel.multiclass import decode, one_versus_rest, output_codes, pairs, vote
+from margo.kernel.multiclass import decode, output_codes, pairs, vote
 
 
 def decisions_of(orders: list[list[int]], n_classes: int) -> np.ndarray:
@@ -52,13 +52,6 @@ def test_negative_voting_ranks_alike():
     assert single.any()
     made = vote(decisions, rng.normal(size=(50, 5)))
     assert (made[single] == losses[single].argmin(1)).all()
-
-
-def test_one_against_the_rest():
-    decisions = np.array([[1.0, -1.0, -1.0], [0.1, 0.9, -1.0], [-1.0, -2.0, -3.0]])
-    log_lik = np.array([[0.0, 9.0, 9.0], [2.0, 1.0, 9.0], [0.0, 0.0, 5.0]])
-    assert one_versus_rest(decisions, log_lik).tolist() == [0, 0, 2]
-    assert one_versus_rest(decisions, log_lik, values=True).tolist() == [0, 1, 0]
 
 
 def test_codes_are_valid_and_correct_errors():

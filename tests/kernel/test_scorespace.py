@@ -11,8 +11,9 @@ from margo.errors import MargoError
 from margo.gaussian.mixtures import log_mixtures
 from margo.gaussian.pool import GaussianPool
 from margo.kernel import scorespace
-from margo.kernel.metric import kernel_energy, measure, score_gradient
+from margo.kernel.metric import measure, score_gradient
 from margo.kernel.scorespace import SPACES, by_class, fit_mixtures, from_vector, moving_scores, to_vector
+from oracles import kernel_energy
 
 
 def make_pool(rng, classes=2, mixtures=3, dims=2) -> GaussianPool:
@@ -95,7 +96,7 @@ def test_gradient_of_the_objective_moves_the_metric_too(space, kind, columns):
     rng = np.random.default_rng(4)
     pool, x = make_pool(rng, mixtures=2), rng.normal(size=(20, 2))
     coefficients = rng.normal(size=(len(x), columns))
-    block = scorespace.blocks(space, 2, 2, 2)
+    block = scorespace.blocks(space, 2, 4, 2)
 
     def objective(vector):
         phi, _ = scorespace.score(from_vector(vector, pool), x, space)
@@ -144,7 +145,7 @@ def test_blocks_match_the_layout_of_the_scores():
     pool, x = make_pool(rng), rng.normal(size=(3, 2))
     for space in SPACES:
         phi, _ = scorespace.score(pool, x, space)
-        assert len(scorespace.blocks(space, 2, 3, 2)) == phi.shape[1]
+        assert len(scorespace.blocks(space, 2, 6, 2)) == phi.shape[1]
 
 
 def test_unknown_space_and_wrong_class_count_are_named():

@@ -8,12 +8,12 @@ import pytest
 from sklearn.svm import SVC
 
 from margo.errors import MargoError
-from margo.kernel.joint import centre_groups
 from margo.kernel.metric import measure
 from margo.kernel.scorespace import fit_mixtures, score
 from margo.kernel.selection import (
     SCHEMES,
     Setting,
+    centre_groups,
     choose,
     classify,
     decide_start,
@@ -25,7 +25,6 @@ from margo.kernel.selection import (
     plurality,
     rank,
 )
-from margo.runtime.parallel import Here
 from margo.tasks.mixture_kernels import classify_left_out
 
 
@@ -90,7 +89,7 @@ def test_pairwise_decisions_are_scikit_learns():
 
 def left_out(x, y, groups, settings):
     step = types.SimpleNamespace(progress=lambda done, *rest: done)
-    return classify_left_out((x, y, groups), settings, 1, 0, Here(), step)
+    return classify_left_out((x, y, groups), settings, 1, 0, None, step)
 
 
 def test_a_group_is_classified_by_systems_of_the_others():

@@ -11,8 +11,8 @@ import pytest
 import soundfile
 
 from margo.formats import datadir
-from margo.formats.corpora import read_phone_map
 from margo.formats.ctm import read_ctm
+from margo.formats.transcripts import read_symbol_map
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = {"z": "zero", "o": "oh", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five", "6": "six",
@@ -80,7 +80,7 @@ def test_timit(mini, tmp_path):
 
 
 def check_timit_labels(out, sets):
-    to48, to39 = read_phone_map(ROOT / "conf" / "timit_phones.toml")
+    to48, to39 = (read_symbol_map(ROOT / "conf" / "timit_phones.toml", name) for name in ("to48", "to39"))
     assert len(to48) == 61 and len(to39) == 48 and len(set(to39.values())) == 39
     assert set(to48.values()) == {*to39, ""}
     for which, data in sets.items():

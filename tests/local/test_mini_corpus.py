@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from margo.formats.audio import read_audio
-from margo.formats.corpora import read_phone_map
+from margo.formats.transcripts import read_symbol_map
 
 ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("espeakng_loader", reason="the embedded corpora's voice is not installed (margo[corpora])")
@@ -110,7 +110,7 @@ def test_layouts_and_formats(mini):
 
 def test_timit_labels_tile_the_file_and_fit_the_sound(mini):
     """Symbols are TIMIT's, without gaps; vowels are louder than closures and silence in every sentence."""
-    to48, _ = read_phone_map(ROOT / "conf" / "timit_phones.toml")
+    to48 = read_symbol_map(ROOT / "conf" / "timit_phones.toml", "to48")
     vowels = {"aa", "ae", "ah", "ao", "ay", "eh", "ey", "ih", "iy", "ow", "uw"}
     quiet = {"h#", "pau", "pcl", "tcl", "kcl"}
     seen = set()

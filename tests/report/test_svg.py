@@ -22,7 +22,7 @@ def test_ticks_are_even_few_and_inside(low, span):
 
 def test_log_axis_places_powers_evenly():
     found = Axis(1, 1000, 0, 300, log=True)
-    assert [found(value) for value in found.ticks()] == [0, 100, 200, 300]
+    assert [found(value) for value in found.labels()] == [0, 100, 200, 300]
     assert log_ticks(2, 7) == [2, 3, 4, 5, 6, 7]
 
 

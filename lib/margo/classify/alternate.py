@@ -9,8 +9,8 @@ from numba import njit
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from margo.classify.maxmargin import MarginOptions, Problem, objective, score_samples, unpack_matrices
-from margo.classify.smo import water_level
+from margo.classify.maxmargin import MarginOptions, Problem, objective, score_samples, unpack, unpack_matrices
+from margo.classify.smo import pack_square, step
 from margo.errors import MargoError
 
 PASSES = 5  # passes of SMO between two linear programs
@@ -45,55 +45,19 @@ def fit(problem: Problem, options: MarginOptions, rng):
 @njit(cache=True, fastmath=True)
 def matrix_steps(x, y, responsible, offsets, shift, cost, alpha, gamma, psi, order):
     """Elementary steps of 3.2.3 for each sample: its alphas at once, then each of its gammas; all change in place."""
-    D, (K, half) = x.shape[1], psi.shape
-    root2 = np.sqrt(2.0)
-    feature, score, wish = np.empty(half), np.empty(K), np.empty(K)
+    K, half = psi.shape
+    feature, wish = np.empty(half), np.empty(K)
     for i in order:
-        at = 0
-        for a in range(D):
-            feature[at] = x[i, a] * x[i, a]
-            at += 1
-            for b in range(a + 1, D):
-                feature[at] = root2 * x[i, a] * x[i, b]
-                at += 1
-        norm = 0.0
-        for p in range(half):
-            norm += feature[p] * feature[p]
+        norm = pack_square(x[i], feature) ** 2
         if norm == 0.0:
             continue
+        between = offsets[y[i]], offsets[y[i] + 1], responsible[i]
+        step(feature, norm, shift[i], between, cost, alpha[i], psi, wish)
         for r in range(K):
-            total = 0.0
+            score = 0.0
             for p in range(half):
-                total += psi[r, p] * feature[p]
-            score[r] = total
-        first, last, own = offsets[y[i]], offsets[y[i] + 1], responsible[i]
-        held = alpha[i].sum()
-        count = 0
-        for r in range(K):
-            if not first <= r < last:
-                gap = 1.0 + score[own] + shift[i, own] - score[r] - shift[i, r]
-                wish[count] = gap / norm + held + alpha[i, r]
-                count += 1
-        level = water_level(wish[:count], cost)
-        count = 0
-        moved = 0.0
-        for r in range(K):
-            change = 0.0
-            if not first <= r < last:
-                value = max(0.0, wish[count] - level)
-                change = value - alpha[i, r]
-                alpha[i, r] = value
-                moved += change
-                count += 1
-            score[r] += change * norm
-            if change != 0.0:
-                for p in range(half):
-                    psi[r, p] += change * feature[p]
-        score[own] -= moved * norm
-        for p in range(half):
-            psi[own, p] -= moved * feature[p]
-        for r in range(K):
-            value = max(0.0, gamma[i, r] - score[r] / norm)
+                score += psi[r, p] * feature[p]
+            value = max(0.0, gamma[i, r] - score / norm)
             change = value - gamma[i, r]
             if change != 0.0:
                 gamma[i, r] = value
@@ -105,20 +69,14 @@ def free_part(problem: Problem, psi) -> np.ndarray:
     """[K, D + 1]: the linear and constant parts that minimise the slacks for these matrices, by cutting planes."""
     N, dims = problem.x.shape
     K = len(psi)
-    owner = np.repeat(np.arange(len(problem.offsets) - 1), np.diff(problem.offsets))
     extended = problem.s * np.concatenate([problem.x, np.ones((N, 1))], axis=1)
-    quadratic = score_samples(problem.x, problem.s, np.concatenate([psi, np.zeros((K, dims + 1))], axis=1))
-    samples, rivals = np.empty(0, int), np.empty(0, int)
-    tail = np.zeros((K, dims + 1))
+    tail, pairs = np.zeros((K, dims + 1)), np.empty((0, 2), int)
+    quadratic = score_samples(problem.x, *unpack(problem, np.concatenate([psi, tail], axis=1)))
     for _ in range(CUTS):
-        scores = quadratic + extended @ tail.T
-        scores = np.where(owner == problem.y[:, None], np.inf, scores)
-        nearest = scores.argmin(axis=1)
-        samples, rivals = np.concatenate([samples, np.arange(N)]), np.concatenate([rivals, nearest])
-        pairs = np.unique(np.stack([samples, rivals], axis=1), axis=0)
+        nearest = problem.rivals(quadratic + extended @ tail.T).argmin(axis=1)
+        pairs = np.unique(np.concatenate([pairs, np.stack([np.arange(N), nearest], axis=1)]), axis=0)
         samples, rivals = pairs.T
-        E = len(samples)
-        own = problem.responsible[samples]
+        E, own = len(samples), problem.responsible[samples]
         rows = np.repeat(np.arange(E), dims + 1)
         columns = (own[:, None] * (dims + 1) + np.arange(dims + 1)).ravel()
         others = (rivals[:, None] * (dims + 1) + np.arange(dims + 1)).ravel()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margo.classify.gmm import Classifier, check_samples
+from margo.classify.gmm import Classifier, check_samples, log_posteriors, soft_margins
 from margo.errors import MargoError
 from margo.gaussian.ebw import ebw_update, smallest_D, smooth_hinge
 from margo.gaussian.em import expected
@@ -17,10 +17,8 @@ from margo.gaussian.moments import Moments
 from margo.gaussian.pool import GaussianPool
 from margo.knobs import Knobs, knob
 
-# Doublings of D before a step that cannot improve the criterion is taken to be convergence.
-DOUBLINGS = 20
-# Samples times Gaussians handled at once.
-CHUNK_ENTRIES = 4_000_000
+DOUBLINGS = 20  # of D, before a step that cannot improve the criterion is taken to be convergence
+CHUNK_ENTRIES = 4_000_000  # samples times Gaussians handled at once
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,10 @@ class EbwOptions(Knobs):
 class Expectation:
     """What one pass over the data gives: the criterion, and the statistics for and against every Gaussian."""
 
-    objective: float
-    """sum over samples of log p(c | x), or of log h(d^lambda)"""
-    numerator: Moments
-    """of the samples of a Gaussian's own class"""
-    denominator: Moments
-    """and of those that it should not win"""
-    margins: tuple[int, int, int]
-    """samples with d^lambda up to 1 (wrong), between 1 and 2, and from 2 ([PW10] Fig. 3b)"""
+    objective: float  # sum over samples of log p(c | x), or of log h(d^lambda)
+    numerator: Moments  # of the samples of a Gaussian's own class
+    denominator: Moments  # and of those that it should not win
+    margins: tuple[int, int, int]  # samples with d^lambda up to 1 (wrong), between 1 and 2, from 2 ([PW10] Fig. 3b)
 
 
 def expectation(model: Classifier, x, y, options: EbwOptions) -> Expectation:
@@ -75,18 +69,16 @@ def posteriors(model: Classifier, x, y, options: EbwOptions):
     joint = log_c + model.log_priors
     own = np.zeros_like(joint)
     own[rows, y] = 1.0
-    others = np.where(own > 0, -np.inf, options.sharpness * joint)
-    log_others = np.logaddexp.reduce(others, axis=1)
-    log_margin = joint[rows, y] - log_others / options.sharpness
+    log_margin, rivals = soft_margins(joint, y, options.sharpness)
     log_y = options.exponent * log_margin
     if options.criterion == "cl":
-        log_posterior = joint - np.logaddexp.reduce(joint, axis=1)[:, None]
+        log_posterior = log_posteriors(joint)
         objective = log_posterior[rows, y].sum()
         weight, against = np.ones(len(x)), np.exp(log_posterior)  # w_c^n of (5)
     else:
         log_h, slope = smooth_hinge(log_y)
         objective = log_h.sum()
-        weight, against = options.exponent * slope, np.exp(others - log_others[:, None])  # s^n, r_c^{n,eta}
+        weight, against = options.exponent * slope, rivals  # s^n, r_c^{n,eta}
     wrong, far = int((log_y <= 0).sum()), int((log_y >= np.log(2.0)).sum())
     owned = np.repeat(weight[:, None] * own, sizes, axis=1) * gamma
     opposed = np.repeat(weight[:, None] * against, sizes, axis=1) * gamma
@@ -161,9 +153,8 @@ def iterate(state: State, x, y, options: EbwOptions):
         "far": then.margins[2],
     }  # fmt: skip
     done = abs(then.objective - now.objective) < options.tolerance * len(x)
-    if then.objective > state.best_objective:
-        return State(updated, then, updated, then.objective), report, done
-    return State(updated, then, state.best, state.best_objective), report, done
+    best = (updated, then.objective) if then.objective > state.best_objective else (state.best, state.best_objective)
+    return State(updated, then, *best), report, done
 
 
 def fit(model: Classifier, x, y, options: EbwOptions):

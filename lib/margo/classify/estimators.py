@@ -18,8 +18,21 @@ from margo.classify.hybrid import HybridOptions
 from margo.classify.maxmargin import MarginOptions
 from margo.errors import MargoError
 
-# scikit-learn's estimators are dataclasses but for comparing and showing themselves, which BaseEstimator does.
-estimator = dataclass(eq=False, repr=False)
+
+def estimator(names: str, *options, **defaults):
+    """A class with the parameters ``names``: their ``defaults``, or those of the first ``options`` that have such a
+    knob. It is a dataclass but for comparing and showing itself, which scikit-learn's base does."""
+
+    def declared(cls):
+        cls.__annotations__ = {}
+        for name in [*names.split(), "random_state"]:
+            known = [getattr(kind, name) for kind in options if hasattr(kind, name)]
+            value = defaults[name] if name in defaults else known[0] if known else 0
+            cls.__annotations__[name] = type(value)
+            setattr(cls, name, value)
+        return dataclass(eq=False, repr=False)(cls)
+
+    return declared
 
 
 class _Bayes(ClassifierMixin, BaseEstimator):
@@ -52,8 +65,7 @@ class _Bayes(ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X):
-        joint = self._log_joint(X)
-        return self.classes_[joint.argmax(axis=1)]
+        return self.classes_[self._log_joint(X).argmax(axis=1)]
 
     def _log_joint(self, X):
         check_is_fitted(self)
@@ -78,59 +90,32 @@ class _Bayes(ClassifierMixin, BaseEstimator):
         return tags
 
 
-@estimator
+@estimator("mixtures covariance tied rank restarts ridge uniform_priors", GmmOptions)
 class GMMClassifier(_Bayes):
     """Maximum likelihood by EM; parameters and their defaults as in :class:`margo.classify.gmm.GmmOptions`."""
-
-    mixtures: int = GmmOptions.mixtures
-    covariance: str = GmmOptions.covariance
-    tied: bool = GmmOptions.tied
-    rank: int = GmmOptions.rank
-    restarts: int = GmmOptions.restarts
-    ridge: float = GmmOptions.ridge
-    uniform_priors: bool = GmmOptions.uniform_priors
-    random_state: int = 0
 
     def _train(self, x, y, rng):
         return gmm.fit(x, y, self._options(GmmOptions), rng, len(self.classes_))[0]
 
 
-@estimator
+@estimator("criterion mixtures iterations factor exponent backtrack ridge", EbwOptions, GmmOptions)
 class EBWClassifier(_Bayes):
     """Conditional likelihood (``criterion="cl"``) or margin (``"mm"``) by EBW from an EM start [PW10]."""
 
-    criterion: str = EbwOptions.criterion
-    mixtures: int = GmmOptions.mixtures
-    iterations: int = EbwOptions.iterations
-    factor: float = EbwOptions.factor
-    exponent: float = EbwOptions.exponent
-    backtrack: bool = EbwOptions.backtrack
-    ridge: float = GmmOptions.ridge
-    random_state: int = 0
     covariance = "diagonal"
 
     def _train(self, x, y, rng):
         return ebw_training.fit(self._start(x, y, rng), x, y, self._options(EbwOptions))[0]
 
 
-@estimator
+@estimator(
+    "objective mixtures covariance rank generative margin precision rate batch epochs ridge least", HybridOptions,
+    GmmOptions, covariance="full", ridge=0.05, least=HybridOptions.ridge,
+)  # fmt: skip
 class HybridClassifier(_Bayes):
     """Likelihood with margin or conditional likelihood by ADAM, diagonal-plus-low-rank matrices [R18]; ``ridge`` is
     that of the EM start, ``least`` that of :class:`margo.classify.hybrid.HybridOptions`."""
 
-    objective: str = HybridOptions.objective
-    mixtures: int = GmmOptions.mixtures
-    covariance: str = "full"
-    rank: int = HybridOptions.rank
-    generative: float = HybridOptions.generative
-    margin: float = HybridOptions.margin
-    precision: bool = HybridOptions.precision
-    rate: float = HybridOptions.rate
-    batch: int = HybridOptions.batch
-    epochs: int = HybridOptions.epochs
-    ridge: float = 0.05
-    least: float = HybridOptions.ridge
-    random_state: int = 0
     _trains_on_gaps = False
 
     def _train(self, x, y, rng):
@@ -139,19 +124,13 @@ class HybridClassifier(_Bayes):
         return hybrid.fit(self._start(x, y, rng), x, y, options, seed)[0]
 
 
-@estimator
+@estimator(
+    "mixtures covariance cost scale balance epochs gap ridge", MarginOptions, GmmOptions, covariance="full", cost=3.0,
+    ridge=0.1,
+)  # fmt: skip
 class MaxMarginClassifier(_Bayes):
     """Max-margin Gaussians by SMO [DA08]; probabilities are those of the scores taken as log likelihoods."""
 
-    mixtures: int = GmmOptions.mixtures
-    covariance: str = "full"
-    cost: float = 3.0
-    scale: float = MarginOptions.scale
-    balance: float = MarginOptions.balance
-    epochs: int = MarginOptions.epochs
-    gap: float = MarginOptions.gap
-    ridge: float = 0.1
-    random_state: int = 0
     _trains_on_gaps = False
 
     def _train(self, x, y, rng):

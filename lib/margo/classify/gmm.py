@@ -10,7 +10,7 @@ import numpy as np
 from margo.errors import MargoError
 from margo.gaussian import em
 from margo.gaussian.covariances import Full
-from margo.gaussian.mixtures import log_components, sum_components
+from margo.gaussian.mixtures import log_components, share_components, sum_components
 from margo.gaussian.pool import GaussianPool
 from margo.knobs import knob
 
@@ -57,6 +57,16 @@ def log_joint(model: Classifier, x, rule: str = "mixture") -> np.ndarray:
 def log_posteriors(joint) -> np.ndarray:
     """``log p(c | x)`` ([PW10] (1)) from :func:`log_joint`."""
     return joint - np.logaddexp.reduce(joint, axis=1)[:, None]
+
+
+def soft_margins(joint, y, sharpness: float):
+    """``log p(x, y) - 1/eta log sum_{c != y} p(x, c)^eta`` [N] of labels ``y`` [N], and the rivals' parts of that sum
+    [N, C]: the larger ``sharpness`` eta, the more the likeliest rival counts alone ([PW10] section 4, [R18] (15))."""
+    rows = np.arange(len(y))
+    rivals = sharpness * joint
+    rivals[rows, y] = -np.inf
+    log_sum, parts = share_components(rivals, np.array([0, joint.shape[1]]))
+    return joint[rows, y] - log_sum[:, 0] / sharpness, parts
 
 
 def marginalise(model: Classifier, seen) -> Classifier:

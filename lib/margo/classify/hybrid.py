@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from margo.classify.gmm import Classifier, check_samples, log_joint
+from margo.classify.gmm import Classifier, check_samples, log_joint, log_posteriors, soft_margins
 from margo.errors import MargoError
 from margo.gaussian.covariances import LOG_2PI, Full, LowRank, LowRankPrecision, low_rank
+from margo.gaussian.mixtures import share_components
 from margo.gaussian.pool import GaussianPool
 from margo.knobs import Knobs, knob
 
@@ -25,9 +26,7 @@ class HybridOptions(Knobs):
     objective: str = knob("ll-lm", "ll, lm, cll or a mixture of two", ("ll", "ll-lm", "ll-cll", "lm", "cll"))
     generative: float = knob(0.2458, "lambda: part of the log-likelihood in a mixture", least=0, most=1)
     margin: float = knob(59.7, "gamma: desired log margin (lm)")
-    sharpness: float = knob(
-        10.0, "nu: how closely the competitors' soft maximum follows the maximum (lm)", above=0
-    )
+    sharpness: float = knob(10.0, "nu: how closely the competitors' soft maximum follows the maximum (lm)", above=0)
     labelled: float = knob(
         0.5, "kappa: part of the labelled samples in the likelihood, where some have no label", least=0, most=1
     )
@@ -58,21 +57,8 @@ class Layout:
 
     def views(self, flat):
         """``(class logits, component logits, means, raw diagonal, factors)`` as views of ``flat``."""
-        parts, at = [], 0
-        for shape in self.shapes:
-            size = int(np.prod(shape))
-            parts.append(flat[at : at + size].reshape(shape))
-            at += size
-        return parts
-
-    @property
-    def size(self) -> int:
-        return sum(int(np.prod(shape)) for shape in self.shapes)
-
-
-def softplus(z):
-    return np.logaddexp(0.0, z)
-
+        ends = np.cumsum([np.prod(shape) for shape in self.shapes])
+        return [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), self.shapes)]
 
 def pack(model: Classifier, options: HybridOptions, dtype=np.float32):
     """``(flat, Layout)``: a classifier as parameters, cut down to diagonal plus low rank where it is not yet."""
@@ -95,7 +81,7 @@ def unpack(flat, layout: Layout) -> Classifier:
     total = np.array([np.logaddexp.reduce(weight[a:b]) for a, b in zip(offsets[:-1], offsets[1:])])
     kind = LowRankPrecision if layout.precision else LowRank
     log_weights = weight - np.repeat(total, np.diff(offsets))
-    pool = GaussianPool(means, kind(softplus(raw) + layout.ridge, factor), log_weights, offsets)
+    pool = GaussianPool(means, kind(np.logaddexp(0.0, raw) + layout.ridge, factor), log_weights, offsets)
     return Classifier(pool, prior - np.logaddexp.reduce(prior))
 
 
@@ -112,18 +98,13 @@ def criterion(joint, y, options: HybridOptions, kappa: float):
     loss = -share * kappa * own.sum()
     slope[rows, labels] -= share * kappa
     if options.objective in ("ll-lm", "lm"):
-        others = options.sharpness * joint[rows]
-        others[np.arange(len(rows)), labels] = -np.inf
-        top = others.max(axis=1)
-        spread = np.exp(others - top[:, None])
-        total = spread.sum(axis=1)
-        margin = own - (top + np.log(total)) / options.sharpness  # (8)
+        margin, rivals = soft_margins(joint[rows], labels, options.sharpness)  # (8)
         active = margin < options.margin
         loss += (1.0 - share) * (options.margin - margin[active]).sum()
         slope[rows[active], labels[active]] -= 1.0 - share
-        slope[rows[active]] += (1.0 - share) * (spread / total[:, None])[active]
+        slope[rows[active]] += (1.0 - share) * rivals[active]
     elif options.objective in ("ll-cll", "cll"):
-        log_posterior = joint[rows] - np.logaddexp.reduce(joint[rows], axis=1)[:, None]
+        log_posterior = log_posteriors(joint[rows])
         loss -= (1.0 - share) * log_posterior[np.arange(len(rows)), labels].sum()
         slope[rows] += (1.0 - share) * np.exp(log_posterior)
         slope[rows, labels] -= 1.0 - share
@@ -161,13 +142,11 @@ def loss_gradient(flat, layout: Layout, x, y, options: HybridOptions, kappa: flo
     quadratic += sign * np.einsum("bkr,bkr->bk", projected, projected)
     weights, log_weights = _softmax(weight, starts, sizes)
     log_k = 0.5 * (log_det - D * LOG_2PI - quadratic) + log_weights
-    top = np.maximum.reduceat(log_k, starts, axis=1)
-    spread = np.exp(log_k - np.repeat(top, sizes, axis=1))
-    total = np.add.reduceat(spread, starts, axis=1)
+    log_c, shares = share_components(log_k, np.array(layout.offsets))
     priors, log_priors = _softmax(prior, np.array([0]), np.array([len(prior)]))
-    loss, slope = criterion(top + np.log(total) + log_priors, y, options, kappa)
+    loss, slope = criterion(log_c + log_priors, y, options, kappa)
     # Backward: g is d loss / d log N_k(x_n).
-    g = spread / np.repeat(total, sizes, axis=1) * np.repeat(slope, sizes, axis=1)
+    g = shares * np.repeat(slope, sizes, axis=1)
     gradient = np.empty_like(flat)
     to_prior, to_weight, to_means, to_raw, to_factor = layout.views(gradient)
     mass, mass_k = slope.sum(axis=0), g.sum(axis=0)
@@ -216,8 +195,7 @@ class State:
     moment2: np.ndarray
     steps: int
     best: np.ndarray
-    best_error: float
-    """validation error of ``best``; infinite without validation"""
+    best_error: float  # validation error of ``best``; infinite without validation
     best_epoch: int
 
 

@@ -18,14 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margo.classify.gmm import Classifier, check_samples
+from margo.classify.gmm import Classifier, check_samples, log_posteriors
 from margo.errors import MargoError
 from margo.gaussian.covariances import filled, patterns
 from margo.gaussian.mixtures import log_components, responsibilities
 from margo.knobs import Knobs, knob
 
-# Gaussians with a smaller posterior add nothing to an expectation.
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE = 1e-9  # Gaussians with a smaller posterior add nothing to an expectation
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,7 @@ class MarginOptions(Knobs):
     """Max-margin Gaussians [DA08]."""
 
     cost: float = knob(1.0, "C: price of a margin violation", above=0)
-    scale: float = knob(
-        0.25, "s: weight of the linear and constant features; large: they carry no ridge", above=0
-    )
+    scale: float = knob(0.25, "s: weight of the linear and constant features; large: they carry no ridge", above=0)
     balance: float = knob(
         0.4, "features are divided by their standard deviation to this power (0: not, 1: wholly)", least=0, most=1
     )
@@ -47,20 +44,13 @@ class MarginOptions(Knobs):
 class MaxMargin:
     """A max-margin classifier; those Gaussians of class c are ``offsets[c]`` to ``offsets[c + 1]``."""
 
-    centre: np.ndarray
-    """[D]"""
-    scale: np.ndarray
-    """[D]"""
-    offsets: np.ndarray
-    """[C + 1]"""
-    psi: np.ndarray
-    """[K, D, D], positive semidefinite, for samples (x - centre) / scale"""
-    linear: np.ndarray
-    """[K, D]"""
-    constant: np.ndarray
-    """[K]"""
-    start: Classifier
-    """the maximum-likelihood classifier that training started from: what missing values are expected from"""
+    centre: np.ndarray  # [D]
+    scale: np.ndarray  # [D]
+    offsets: np.ndarray  # [C + 1]
+    psi: np.ndarray  # [K, D, D], positive semidefinite, for samples (x - centre) / scale
+    linear: np.ndarray  # [K, D]
+    constant: np.ndarray  # [K]
+    start: Classifier  # of maximum likelihood, where training started: what missing values are expected from
 
     @property
     def classes(self) -> int:
@@ -71,19 +61,19 @@ class MaxMargin:
 class Problem:
     """Scaled samples and who must beat whom."""
 
-    x: np.ndarray
-    """[N, D]"""
-    y: np.ndarray
-    """[N]"""
-    responsible: np.ndarray
-    """[N]: r_i"""
-    offsets: np.ndarray
-    """[C + 1]"""
+    x: np.ndarray  # [N, D]
+    y: np.ndarray  # [N]
+    responsible: np.ndarray  # [N]: r_i
+    offsets: np.ndarray  # [C + 1]
     centre: np.ndarray
     scale: np.ndarray
     cost: float
     s: float
     start: Classifier
+
+    def rivals(self, scores) -> np.ndarray:
+        """``scores`` [N, K] of each sample's rivals, infinite for the Gaussians of its own class."""
+        return np.where(self.start.pool.owners == self.y[:, None], np.inf, scores)
 
 
 def pose(model: Classifier, x, y, cost: float, s: float, balance: float = 0.0) -> Problem:
@@ -119,12 +109,17 @@ def unpack_matrices(packed, dims: int) -> np.ndarray:
     return matrices
 
 
-def score_samples(x, s: float, packed) -> np.ndarray:
-    """``f_r(x_n)`` [N, K] of complete scaled samples."""
-    dims = x.shape[1]
+def unpack(problem: Problem, packed):
+    """``(psi [K, D, D], s nu [K, D], s delta [K])`` of packed parameters [K, P]."""
+    dims = problem.x.shape[1]
     half = dims * (dims + 1) // 2
-    quadratic = [np.einsum("nd,nd->n", x @ psi, x) for psi in unpack_matrices(packed[:, :half], dims)]
-    return np.stack(quadratic, axis=1) + s * (x @ packed[:, half:-1].T + packed[:, -1])
+    return unpack_matrices(packed[:, :half], dims), problem.s * packed[:, half:-1], problem.s * packed[:, -1]
+
+
+def score_samples(x, psi, linear, constant) -> np.ndarray:
+    """``f_r(x_n)`` [N, K] of complete scaled samples, under what :func:`unpack` returns."""
+    quadratic = [np.einsum("nd,nd->n", x @ one, x) for one in psi]
+    return np.stack(quadratic, axis=1) + x @ linear.T + constant
 
 
 def pull(problem: Problem, coefficients) -> np.ndarray:
@@ -142,19 +137,18 @@ def project(packed, dims: int) -> np.ndarray:
     return np.concatenate([pack_matrices(clipped), packed[:, half:]], axis=1)
 
 
-def violations(problem: Problem, packed):
-    """Sum over samples of the hinge, and ``coefficients[N, K]``: minus its derivative by the scores."""
-    scores = score_samples(problem.x, problem.s, packed)
+def objective_and_slope(problem: Problem, packed):
+    """The primal objective, and ``coefficients[N, K]``: minus the derivative of the sum of hinges by the scores."""
+    scores = score_samples(problem.x, *unpack(problem, packed))
     rows = np.arange(len(scores))
-    owner = np.repeat(np.arange(len(problem.offsets) - 1), np.diff(problem.offsets))
-    rivals = np.where(owner == problem.y[:, None], np.inf, scores)
+    rivals = problem.rivals(scores)
     nearest = rivals.argmin(axis=1)
     hinge = 1.0 + scores[rows, problem.responsible] - rivals[rows, nearest]
     broken = np.flatnonzero(hinge > 0)
     coefficients = np.zeros_like(scores)
     coefficients[broken, nearest[broken]] = 1.0
     coefficients[broken, problem.responsible[broken]] = -1.0
-    return float(hinge[broken].sum()), coefficients
+    return 0.5 * float((packed**2).sum()) + problem.cost * float(hinge[broken].sum()), coefficients
 
 
 def objective(problem: Problem, packed) -> float:
@@ -162,19 +156,8 @@ def objective(problem: Problem, packed) -> float:
     return objective_and_slope(problem, packed)[0]
 
 
-def objective_and_slope(problem: Problem, packed):
-    """The primal objective, and the coefficients of :func:`violations` that its gradient is made of."""
-    hinge, coefficients = violations(problem, packed)
-    return 0.5 * float((packed**2).sum()) + problem.cost * hinge, coefficients
-
-
 def to_model(problem: Problem, packed) -> MaxMargin:
-    dims = problem.x.shape[1]
-    half = dims * (dims + 1) // 2
-    return MaxMargin(
-        problem.centre, problem.scale, problem.offsets, unpack_matrices(packed[:, :half], dims),
-        problem.s * packed[:, half:-1], problem.s * packed[:, -1], problem.start,
-    )  # fmt: skip
+    return MaxMargin(problem.centre, problem.scale, problem.offsets, *unpack(problem, packed), problem.start)
 
 
 def from_classifier(problem: Problem, model: Classifier) -> np.ndarray:
@@ -235,16 +218,13 @@ def scores(model: MaxMargin, x) -> np.ndarray:
 
 
 def _complete(model: MaxMargin, x) -> np.ndarray:
-    z = (x - model.centre) / model.scale
-    quadratic = [np.einsum("nd,nd->n", z @ psi, z) for psi in model.psi]
-    return np.stack(quadratic, axis=1) + z @ model.linear.T + model.constant
+    return score_samples((x - model.centre) / model.scale, model.psi, model.linear, model.constant)
 
 
 def _expected(model: MaxMargin, x, seen) -> np.ndarray:
     """Expected scores [N, K] of samples in which the same values are ``seen``."""
     pool, gap = model.start.pool, ~seen
-    log_p = log_components(pool, x) + model.start.log_priors[pool.owners]
-    posteriors = np.exp(log_p - np.logaddexp.reduce(log_p, axis=1)[:, None])
+    posteriors = np.exp(log_posteriors(log_components(pool, x) + model.start.log_priors[pool.owners]))
     spread = pool.covariances.dense()
     expected = np.zeros((len(x), len(model.psi)))
     for k in np.flatnonzero(posteriors.max(axis=0) > NEGLIGIBLE):

@@ -11,10 +11,8 @@ from margo.errors import MargoError
 class Projection:
     """``(x - mean) @ matrix``; a matrix [D] is a diagonal one, which lets missing values stay missing."""
 
-    mean: np.ndarray
-    """[D]"""
-    matrix: np.ndarray
-    """[D, P] or [D]"""
+    mean: np.ndarray  # [D]
+    matrix: np.ndarray  # [D, P] or [D]
 
     def __call__(self, x) -> np.ndarray:
         return (x - self.mean) * self.matrix if self.matrix.ndim == 1 else (x - self.mean) @ self.matrix

@@ -18,22 +18,17 @@ from numba import njit
 
 from margo.classify.maxmargin import MarginOptions, Problem, objective, project
 
-# A sample that stays at zero rests for 1, 2, 4, ... epochs, at most this many.
-LONGEST_REST = 8
+LONGEST_REST = 8  # a sample that stays at zero rests for 1, 2, 4, ... epochs, at most this many
 
 
 @dataclass(frozen=True)
 class State:
     """``phi = alpha part + gamma``; the certificate of the last epoch."""
 
-    alpha: np.ndarray
-    """[N, K]"""
-    phi: np.ndarray
-    """[K, P] packed, psi positive semidefinite"""
-    gamma: np.ndarray
-    """[K, P]: the semidefinite multipliers, zero in the linear part"""
-    rest: np.ndarray
-    """[N, 2]: epochs that a sample at zero will still be passed over, and the length of its last rest"""
+    alpha: np.ndarray  # [N, K]
+    phi: np.ndarray  # [K, P] packed, psi positive semidefinite
+    gamma: np.ndarray  # [K, P]: the semidefinite multipliers, zero in the linear part
+    rest: np.ndarray  # [N, 2]: epochs that a sample at zero will still be passed over, and the length of its last rest
     primal: float
     dual: float
 
@@ -67,65 +62,77 @@ def run_epoch(state: State, problem: Problem, order) -> State:
 def sample_steps(x, y, responsible, offsets, s, cost, alpha, phi, rest, order):
     """For each sample of ``order`` the exact maximum over its own multipliers; ``alpha phi rest`` change in place."""
     D, (K, P) = x.shape[1], phi.shape
-    root2 = np.sqrt(2.0)
-    feature = np.empty(P)
-    wish = np.empty(K)
+    feature, wish, shift = np.empty(P), np.empty(K), np.zeros(K)
     for i in order:
         if rest[i, 0] > 0:
             rest[i, 0] -= 1
             continue
-        at = 0
-        length = 0.0
+        length = pack_square(x[i], feature)
         for a in range(D):
-            length += x[i, a] * x[i, a]
-            feature[at] = x[i, a] * x[i, a]
-            at += 1
-            for b in range(a + 1, D):
-                feature[at] = root2 * x[i, a] * x[i, b]
-                at += 1
-        for a in range(D):
-            feature[at] = s * x[i, a]
-            at += 1
-        feature[at] = s
+            feature[P - 1 - D + a] = s * x[i, a]
+        feature[P - 1] = s
         norm = length * length + s * s * length + s * s
-        first, last = offsets[y[i]], offsets[y[i] + 1]
-        own = responsible[i]
-        held = 0.0
-        for r in range(K):
-            held += alpha[i, r]
-        score = 0.0
-        for p in range(P):
-            score += phi[own, p] * feature[p]
-        count = 0
-        for r in range(K):
-            if first <= r < last:
-                continue
-            rival = 0.0
-            for p in range(P):
-                rival += phi[r, p] * feature[p]
-            wish[count] = (1.0 + score - rival) / norm + held + alpha[i, r]
-            count += 1
-        level = water_level(wish[:count], cost)
-        count = 0
-        moved = 0.0
-        after = 0.0
-        for r in range(K):
-            if first <= r < last:
-                continue
-            value = max(0.0, wish[count] - level)
-            change = value - alpha[i, r]
-            if change != 0.0:
-                alpha[i, r] = value
-                moved += change
-                for p in range(P):
-                    phi[r, p] += change * feature[p]
-            after += value
-            count += 1
-        if moved != 0.0:
-            for p in range(P):
-                phi[own, p] -= moved * feature[p]
+        between = offsets[y[i]], offsets[y[i] + 1], responsible[i]
+        held, after = step(feature, norm, shift, between, cost, alpha[i], phi, wish)
         rest[i, 1] = min(max(1, 2 * rest[i, 1]), LONGEST_REST) if after == 0.0 and held == 0.0 else 0
         rest[i, 0] = rest[i, 1]
+
+
+@njit(cache=True, fastmath=True)
+def pack_square(x, feature):
+    """Puts the packed x x' into the first D (D + 1) / 2 entries of ``feature``; returns ``|x|^2``."""
+    at, length, root2 = 0, 0.0, np.sqrt(2.0)
+    for a in range(len(x)):
+        length += x[a] * x[a]
+        feature[at] = x[a] * x[a]
+        at += 1
+        for b in range(a + 1, len(x)):
+            feature[at] = root2 * x[a] * x[b]
+            at += 1
+    return length
+
+
+@njit(cache=True, fastmath=True)
+def step(feature, norm, shift, between, cost, alpha, phi, wish):
+    """The exact maximum over one sample's multipliers ``alpha`` [K]; they and ``phi`` [K, P] change in place.
+
+    ``norm`` is ``|feature|^2``, ``shift`` [K] what its scores have besides ``phi @ feature``, ``between`` the first
+    Gaussian of its class, that behind the last, and the responsible one. Returns the sums of alpha before and after.
+    """
+    (K, P), (first, last, own) = phi.shape, between
+    held = 0.0
+    for r in range(K):
+        held += alpha[r]
+    score = shift[own]
+    for p in range(P):
+        score += phi[own, p] * feature[p]
+    count = 0
+    for r in range(K):
+        if first <= r < last:
+            continue
+        rival = shift[r]
+        for p in range(P):
+            rival += phi[r, p] * feature[p]
+        wish[count] = (1.0 + score - rival) / norm + held + alpha[r]
+        count += 1
+    level = water_level(wish[:count], cost)
+    count, moved, after = 0, 0.0, 0.0
+    for r in range(K):
+        if first <= r < last:
+            continue
+        value = max(0.0, wish[count] - level)
+        change = value - alpha[r]
+        if change != 0.0:
+            alpha[r] = value
+            moved += change
+            for p in range(P):
+                phi[r, p] += change * feature[p]
+        after += value
+        count += 1
+    if moved != 0.0:
+        for p in range(P):
+            phi[own, p] -= moved * feature[p]
+    return held, after
 
 
 @njit(cache=True)
@@ -137,20 +144,15 @@ def water_level(wish, cost):
     falling = np.sort(wish)[::-1]
     if falling[0] <= 0.0:
         return 0.0
-    total = 0.0
     level = 0.0
-    for n in range(len(falling)):
-        total += falling[n]
-        level = total / (n + 2)
-        if n + 1 == len(falling) or falling[n + 1] <= level:
-            break
-    if level <= cost:
-        return level
-    total = 0.0
-    for n in range(len(falling)):
-        total += falling[n]
-        level = (total - cost) / (n + 1)
-        if n + 1 == len(falling) or falling[n + 1] <= level:
+    for limit, more in ((0.0, 2), (cost, 1)):  # a free, then a at its limit
+        total = 0.0
+        for n in range(len(falling)):
+            total += falling[n]
+            level = (total - limit) / (n + more)
+            if n + 1 == len(falling) or falling[n + 1] <= level:
+                break
+        if level <= cost:
             break
     return level
 

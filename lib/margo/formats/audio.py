@@ -57,19 +57,14 @@ def read_audio(source, *, offset: float = 0.0, duration: float | None = None, ra
     for it); ``rate`` asks for resampling; ``channel`` (from 0) picks one of several. ``name`` stands in messages for
     a source that is bytes. Raises MargoError with the file's name and the reason.
     """
-    name = name or (str(source) if not isinstance(source, bytes) else "audio")
+    name = name or ("audio" if isinstance(source, bytes) else str(source))
     with _open(source, name) as file:
-        if _is_sphere(file):
-            samples, found_rate = _read_sphere(file, name)
-        else:
-            samples, found_rate = _read_sndfile(file, name)
+        samples, found_rate = (_read_sphere if _is_sphere(file) else _read_sndfile)(file, name)
     if not samples.size:
         raise MargoError(f"{name}: holds no samples")
-    samples = _pick_channel(samples, channel, name)
-    samples = cut(samples, found_rate, offset, duration, name)
-    finite = np.isfinite(samples)
-    if not finite.all():
-        bad = np.flatnonzero(~finite)
+    samples = cut(_pick_channel(samples, channel, name), found_rate, offset, duration, name)
+    bad = np.flatnonzero(~np.isfinite(samples))
+    if len(bad):
         raise MargoError(f"{name}: {len(bad)} of {len(samples)} samples are NaN or infinite, the first is {bad[0]}")
     if rate and rate != found_rate:
         import soxr
@@ -80,7 +75,7 @@ def read_audio(source, *, offset: float = 0.0, duration: float | None = None, ra
 
 def audio_info(source, name: str = "") -> AudioInfo:
     """Rate, samples and channels from the header, without decoding; refuses files shorter than it promises."""
-    name = name or (str(source) if not isinstance(source, bytes) else "audio")
+    name = name or ("audio" if isinstance(source, bytes) else str(source))
     with _open(source, name) as file:
         if _is_sphere(file):
             header = _sphere_header(file, name)
@@ -132,19 +127,13 @@ def _sphere_header(file, name: str) -> _Sphere:
     header = file.read(length)
     if len(header) < length or b"end_head" not in header:
         raise MargoError(f"{name}: SPHERE header is cut off ({len(header)} of {length} bytes)")
-    fields = {}
-    for line in header.split(b"end_head")[0].decode("latin-1").splitlines()[2:]:
-        parts = line.split(maxsplit=2)
-        if len(parts) == 3 and parts[1].startswith("-"):
-            fields[parts[0]] = parts[2].strip()
+    lines = [line.split(maxsplit=2) for line in header.split(b"end_head")[0].decode("latin-1").splitlines()[2:]]
+    fields = {parts[0]: parts[2].strip() for parts in lines if len(parts) == 3 and parts[1].startswith("-")}
 
     def number(key: str, default: int | None) -> int | None:
-        value = fields.get(key)
-        if value is None:
-            return default
-        if not value.isdigit():
-            raise MargoError(f"{name}: SPHERE header: {key} is {value!r}, expected a number")
-        return int(value)
+        if key in fields and not fields[key].isdigit():
+            raise MargoError(f"{name}: SPHERE header: {key} is {fields[key]!r}, expected a number")
+        return int(fields[key]) if key in fields else default
 
     coding, *packing = fields.get("sample_coding", "pcm").lower().split(",")
     shorten = any("shorten" in each for each in packing)
@@ -207,10 +196,8 @@ def _read_shorten(file, header: _Sphere, count: int, name: str) -> np.ndarray:
         raise MargoError(f"{name}: embedded shorten cannot be decoded ({error})") from None
     samples = np.concatenate(blocks, axis=1) if blocks else np.empty((header.channels, 0), np.int16)
     if samples.dtype != np.int16 or len(samples) != header.channels:
-        raise MargoError(
-            f"{name}: embedded shorten holds {len(samples)} channels of {samples.dtype}, "
-            f"expected {header.channels} of int16"
-        )
+        raise MargoError(f"{name}: embedded shorten holds {len(samples)} channels of {samples.dtype}, "
+                         f"expected {header.channels} of int16")  # fmt: skip
     if samples.shape[1] < count:
         raise _truncated(name, samples.shape[1], count)
     return samples[:, :count].T.astype(np.float32)
@@ -289,9 +276,8 @@ def cut(samples: np.ndarray, rate: int, offset: float, duration: float | None, n
     first = round(offset * rate)
     last = len(samples) if duration is None else round((offset + duration) * rate)
     if not 0 <= first < min(last, len(samples)) or last > len(samples) + OVERSHOOT * rate:
-        raise MargoError(
-            f"{name}: {offset:g} to {last / rate:g} s does not lie within the recording of {len(samples) / rate:g} s"
-        )
+        whole = len(samples) / rate
+        raise MargoError(f"{name}: {offset:g} to {last / rate:g} s does not lie within the recording of {whole:g} s")
     return samples[first:last]
 
 

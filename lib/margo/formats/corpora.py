@@ -2,7 +2,6 @@
 
 import json
 import os
-import tomllib
 from pathlib import Path
 
 from margo.errors import MargoError
@@ -49,12 +48,8 @@ def count_faults(found: dict[str, int], expected: dict[str, int]) -> list[str]:
 
 
 def write_sets(out, sets: dict[str, list], name: str, synthetic: bool) -> list[str]:
-    """Write data folders ``out/<set>`` and ``out/corpus.json``; returns the files written, relative to ``out``.
-
-    Refuses an empty set.
-    """
-    out = Path(out)
-    written = []
+    """Write data folders ``out/<set>``, none empty, and ``out/corpus.json``; the files written, relative to ``out``."""
+    out, written = Path(out), []
     for which, rows in sets.items():
         if not rows:
             raise MargoError(f"{out / which}: no utterances for the {which} set")
@@ -62,12 +57,3 @@ def write_sets(out, sets: dict[str, list], name: str, synthetic: bool) -> list[s
         written += [f"{which}/{table}" for table in datadir.TABLES if (out / which / table).is_file()]
     write_json(out / "corpus.json", {"corpus": name, "synthetic": synthetic})
     return [*written, "corpus.json"]
-
-
-def read_phone_map(path) -> tuple[dict[str, str], dict[str, str]]:
-    """``(61 -> 48, 48 -> 39)`` of ``conf/timit_phones.toml``; a phone that is left out maps to the empty string."""
-    try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        return tables["to48"], tables["to39"]
-    except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
-        raise MargoError(f"{path}: not a phone map ({type(error).__name__}: {error})") from None

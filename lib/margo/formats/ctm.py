@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from margo.errors import MargoError, refuse
+from margo.errors import refuse
 from margo.formats.atomic import write_text
+from margo.formats.reading import read_text
 
 
 @dataclass(frozen=True)
@@ -38,20 +38,15 @@ def write_ctm(path, rows: Iterable[TimedWord]) -> None:
 
 def read_ctm(path) -> list[TimedWord]:
     """The rows of a CTM file in its order; ``;;`` comments and blank lines are skipped."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise MargoError(f"{path}: cannot be read ({error})") from None
     rows, faults = [], []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         fields = line.split()
         if not fields or line.startswith(";;"):
             continue
         try:
             utterance, channel, start, duration, word, *rest = fields
             (confidence,) = rest or [None]
-            row = TimedWord(utterance, float(start), float(duration), word,
-                            None if confidence is None else float(confidence), channel)  # fmt: skip
+            row = TimedWord(utterance, float(start), float(duration), word, confidence and float(confidence), channel)
         except ValueError:
             faults.append(f"line {number}: {line!r} (expected: utterance channel start duration word [confidence])")
             continue

@@ -37,7 +37,7 @@ def check_audio(data, sample_rate: int | None, faults) -> None:
         if facts[key] is not None and facts[key].sample_rate != expected:
             faults.add(kind, f"{key}: {facts[key].sample_rate} Hz (expected {expected})")
     for utterance in data:
-        info = facts.get(utterance.recording) if utterance.recording is not None else None
+        info = facts.get(utterance.recording)
         if info is not None and info.samples:
             seconds = info.samples / info.sample_rate
             if max(utterance.start, (utterance.end or 0) - OVERSHOOT) >= seconds:

@@ -40,6 +40,7 @@ from pathlib import Path
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
+from margo.formats.reading import read_keyed
 
 EXAMPLES = 3  # shown of each kind of fault
 TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "spk2gender", "feats.scp")
@@ -127,15 +128,6 @@ def is_pipe(audio: str) -> bool:
     return audio.rstrip().endswith("|")
 
 
-def resolve(value: str, folder: Path) -> str:
-    """A path of a table of ``folder``: as it stands if absolute or there from here, else inside ``folder``."""
-    path = Path(value)
-    if path.is_absolute() or path.exists():
-        return str(path)
-    inside = folder / path
-    return str(inside) if inside.exists() else str(path)
-
-
 def read(folder, *, allow_pipes: bool = False, need_text: bool = True) -> DataDir:
     """The data folder ``folder``; raises one error that lists all faults of its tables. Opens no audio."""
     folder = Path(folder)
@@ -145,14 +137,9 @@ def read(folder, *, allow_pipes: bool = False, need_text: bool = True) -> DataDi
 
 
 def validate(
-    folder,
-    *,
-    allow_pipes: bool = False,
-    need_text: bool = True,
-    sample_rate: int | None = None,
-    check_audio: bool = True,
-    check_feats: bool = True,
-) -> list[Fault]:
+    folder, *, allow_pipes: bool = False, need_text: bool = True, sample_rate: int | None = None,
+    check_audio: bool = True, check_feats: bool = True,
+) -> list[Fault]:  # fmt: skip
     """All faults of ``folder``, grouped by kind; an empty list for a sound folder.
 
     ``check_audio`` opens every audio file's header (and the samples of floating-point files), ``check_feats`` reads
@@ -176,10 +163,9 @@ def write(folder, utterances) -> None:
     folder = Path(folder)
     rows = sorted(utterances, key=lambda utterance: utterance.name)
     refuse(_unwritable(rows), f"{folder}: these utterances cannot be written")
-    speakers: dict[str, list[str]] = {}
-    for row in rows:
-        speakers.setdefault(row.speaker, []).append(row.name)
     tables: dict[str, dict[str, str]] = {name: {} for name in TABLES}
+    speakers = DataDir(folder, tuple(rows)).by_speaker
+    tables["spk2utt"] = {speaker: " ".join(row.name for row in own) for speaker, own in speakers.items()}
     for row in rows:
         tables["text"][row.name] = " ".join(row.words)
         tables["utt2spk"][row.name] = row.speaker
@@ -191,7 +177,6 @@ def write(folder, utterances) -> None:
             tables["spk2gender"][row.speaker] = row.gender
         if row.feats is not None:
             tables["feats.scp"][row.name] = row.feats
-    tables["spk2utt"] = {speaker: " ".join(names) for speaker, names in speakers.items()}
     for name, table in tables.items():
         if table:
             write_text(folder / name, "".join(f"{key} {table[key]}".rstrip() + "\n" for key in sorted(table)))
@@ -224,29 +209,15 @@ def _unwritable(rows: list[Utterance]) -> list[str]:
 
 def _table(folder: Path, name: str, faults: _Faults) -> dict[str, str] | None:
     """``key -> rest of line`` of one table; None if the file is absent."""
-    path = folder / name
-    if not path.is_file():
+    if not (folder / name).is_file():
         return None
-    table: dict[str, str] = {}
-    for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1):
-        try:
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-        except UnicodeDecodeError as error:
-            faults.add("not UTF-8", f"{name}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1}")
-            continue
-        if not line:
-            continue
-        key, *rest = line.split(maxsplit=1)
-        if key in table:
-            faults.add("duplicate key", f"{name}:{number}: {key} is there already")
-        elif not rest:
-            table[key] = ""
-            faults.add("empty transcript" if name == "text" else "empty value", f"{name}:{number}: {key}")
-        else:
-            table[key] = rest[0]
-    if not table and not any(where.startswith(f"{name}:") for all_ in faults.found.values() for where in all_):
-        faults.add("empty file", name)
-    return table
+    wrong = []
+    table = read_keyed(folder / name, lambda kind, number, words: wrong.append((kind, f"{name}:{number}: {words}")))
+    empty = "empty transcript" if name == "text" else "empty value"
+    wrong += [(empty, f"{name}:{number}: {key}") for key, (number, value) in table.items() if not value]
+    for fault in wrong or [("empty file", name)] * (not table):
+        faults.add(*fault)
+    return {key: value for key, (_, value) in table.items()}
 
 
 def _load(folder: Path, allow_pipes: bool, need_text: bool) -> tuple[DataDir, _Faults]:
@@ -267,42 +238,24 @@ def _load(folder: Path, allow_pipes: bool, need_text: bool) -> tuple[DataDir, _F
              for name, value in (tables["wav.scp"] or {}).items() if value}  # fmt: skip
     feats = {name: _feats_of(name, value, folder, faults) for name, value in (tables["feats.scp"] or {}).items()}
     genders = _genders(tables, speakers, faults)
-
-    if segments is not None:
-        sounds = segments
-    elif tables["wav.scp"] is not None:
-        sounds = audio
-    else:
-        sounds = None
-    lists = {
+    present = {
         "utt2spk": speakers if tables["utt2spk"] is not None or tables["spk2utt"] is not None else None,
-        "segments" if segments is not None else "wav.scp": sounds,
+        "segments": segments,
+        "wav.scp": audio if tables["wav.scp"] is not None and segments is None else None,
         "text": tables["text"],
         "feats.scp": feats if tables["feats.scp"] is not None else None,
     }
-    names = _common(lists, faults)
     utterances = []
-    for name in sorted(names):
+    for name in sorted(_common({key: set(table) for key, table in present.items() if table is not None}, faults)):
         recording, start, end = (segments or {}).get(name, (None, None, None))
-        utterances.append(
-            Utterance(
-                name=name,
-                speaker=speakers.get(name, name),
-                words=tuple((tables["text"] or {}).get(name, "").split()),
-                audio=audio.get(recording or name),
-                recording=recording,
-                start=start,
-                end=end,
-                gender=genders.get(speakers.get(name, name)),
-                feats=feats.get(name),
-            )
-        )
+        speaker, words = speakers.get(name, name), (tables["text"] or {}).get(name, "").split()
+        utterances.append(Utterance(name, speaker, tuple(words), audio.get(recording or name), recording, start, end,
+                                    genders.get(speaker), feats.get(name)))  # fmt: skip
     return DataDir(folder, tuple(utterances)), faults
 
 
-def _common(lists: dict[str, dict | None], faults: _Faults) -> set[str]:
+def _common(present: dict[str, set[str]], faults: _Faults) -> set[str]:
     """Names that every table present holds; a fault for each name that some lack."""
-    present = {name: set(table) for name, table in lists.items() if table is not None}
     every = set().union(*present.values())
     for name, keys in present.items():
         for missing in sorted(every - keys):
@@ -330,19 +283,16 @@ def _speakers(tables: dict, faults: _Faults) -> dict[str, str]:
             faults.add("more than one speaker", f"utt2spk: {name}: {speaker}")
     if inverse is not None:
         for name in sorted(set(given) | set(turned)):
-            if given.get(name) != turned.get(name):
-                faults.add(
-                    "spk2utt disagrees with utt2spk",
-                    f"{name}: utt2spk says {given.get(name) or 'nothing'}, spk2utt {turned.get(name) or 'nothing'}",
-                )
+            one, other = given.get(name), turned.get(name)
+            if one != other:
+                words = f"{name}: utt2spk says {one or 'nothing'}, spk2utt {other or 'nothing'}"
+                faults.add("spk2utt disagrees with utt2spk", words)
     return given
 
 
 def _segments(tables: dict, faults: _Faults) -> dict[str, tuple[str, float, float | None]] | None:
-    if tables["segments"] is None:
-        return None
-    if tables["wav.scp"] is None and tables["feats.scp"] is not None:
-        return None  # features are per utterance already: there is nothing to cut
+    if tables["segments"] is None or tables["wav.scp"] is None and tables["feats.scp"] is not None:
+        return None  # where there are features alone, they are per utterance already: there is nothing to cut
     segments = {}
     for name, value in tables["segments"].items():
         try:
@@ -370,6 +320,11 @@ def _genders(tables: dict, speakers: dict[str, str], faults: _Faults) -> dict[st
         for speaker in sorted(set(speakers.values()) - set(genders)):
             faults.add("speaker missing in spk2gender", speaker)
     return genders
+
+
+def resolve(value: str, folder: Path) -> str:
+    """A path of a table of ``folder``: as it stands if absolute or there from here, else inside ``folder``."""
+    return str(next((path for path in (Path(value), folder / value) if path.exists()), Path(value)))
 
 
 def _audio_of(name: str, value: str, folder: Path, allow_pipes: bool, faults: _Faults) -> str:

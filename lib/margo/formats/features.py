@@ -4,13 +4,14 @@
 made by Kaldi itself, with absolute paths or paths from the current directory, are read as well.
 """
 
-import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from margo.errors import MargoError, refuse
-from margo.formats.atomic import atomic, write_json
+from margo.formats.atomic import atomic
+from margo.formats.reading import read_json, read_keyed
 from margo.signal.front_end import describe_given
 
 RECORD = "mfcc.json"
@@ -87,26 +88,18 @@ def read_scp(folder, name: str = "feats.scp") -> dict[str, Place]:
     if not path.is_file():
         raise MargoError(f"{path}: no such file")
     places: dict[str, Place] = {}
-    archives: dict[str, Path | None] = {}
     faults = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        key, value = (*line.split(maxsplit=1), "")[:2]
-        ark, colon, offset = value.strip().rpartition(":")
+    find = cache(lambda ark: _find(ark, path.parent))
+    table = read_keyed(path, lambda kind, number, words: faults.append(f"line {number}: {words}"))
+    for key, (number, value) in table.items():
+        ark, colon, offset = value.rpartition(":")
         if not colon or not offset.isdigit() or "|" in ark:
             faults.append(f"line {number}: {value!r}, expected archive:offset")
-            continue
-        if ark not in archives:
-            archives[ark] = _find(ark, path.parent)
-        if archives[ark] is None:
+        elif find(ark) is None:
             faults.append(f"line {number}: {key}: no archive {ark}")
-        elif key in places:
-            faults.append(f"line {number}: {key} is there already")
         else:
-            places[key] = (str(archives[ark]), int(offset))
-    shown = [*faults[:20], f"... and {len(faults) - 20} more"] if len(faults) > 20 else faults
-    refuse(shown, str(path))
+            places[key] = (str(find(ark)), int(offset))
+    refuse(faults, str(path), most=20)
     if not places:
         raise MargoError(f"{path}: is empty")
     return places
@@ -178,21 +171,13 @@ def _by_kaldiio(file, offset: int, where: str) -> np.ndarray:
         raise MargoError(f"{where}: not a Kaldi matrix that can be read ({type(error).__name__}: {error})") from None
 
 
-def write_options(path, record: dict) -> None:
-    """Keep a record of :func:`margo.signal.front_end.describe` as ``mfcc.json`` with the features."""
-    write_json(path, record)
-
-
 def read_options(folder) -> dict:
     """How the features of ``folder`` were made; of features that came ready-made, their dimension."""
     path = Path(folder) / RECORD
     if not path.is_file():
         place = next(iter(read_scp(folder).values()))
         return describe_given(read_matrix(place, allow_missing=True).shape[1])
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise MargoError(f"{path}: not JSON ({error})") from None
+    record = read_json(path)
     if not isinstance(record, dict) or not isinstance(record.get("dimension"), int):
         raise MargoError(f"{path}: not a record of features (no dimension)")
     return record

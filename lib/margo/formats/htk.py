@@ -38,10 +38,9 @@ def read_hmmdefs(*paths, lexicon: dict[str, tuple[str, ...]] | None = None, sile
         reader.read(Path(path))
     if not reader.units:
         raise MargoError(f"{paths[-1]}: no ~h model found")
-    means = np.array([component[1] for state in reader.states for component in state])
-    variances = np.array([component[2] for state in reader.states for component in state])
+    weights, means, variances = map(np.array, zip(*(component for state in reader.states for component in state)))
     with np.errstate(divide="ignore"):
-        log_weights = np.log([component[0] for state in reader.states for component in state])
+        log_weights = np.log(weights)
     offsets = np.concatenate([[0], np.cumsum([len(state) for state in reader.states])])
     units = tuple(Unit(name, states, log_a) for name, (states, log_a) in reader.units.items())
     if lexicon is None:
@@ -204,13 +203,10 @@ class _Models:
         if kind not in ("~h", "~s", "~m", "~u", "~v", "~t"):
             self.fail("a macro (~o ~h ~s ~m ~u ~v ~t)", self.at - 1)
         name = self.take().strip('"')
-        body = {"~h": self.hmm, "~s": self.state, "~m": self.mixture, "~u": self.mean, "~v": self.variance,
-                "~t": self.transitions}[kind]  # fmt: skip
-        value = body()
         if kind == "~h":
-            self.units[name] = value
+            self.units[name] = self.hmm()
         else:
-            self.macros[kind[1], name] = value
+            self.macros[kind[1], name] = self.part(kind[1])
 
     def options(self) -> None:
         """Options, global or of one model: only one stream of diagonal Gaussians is understood."""
@@ -224,10 +220,11 @@ class _Models:
             elif keyword in ("<FULLC>", "<LLTC>", "<XFORMC>", "<INVDIAGC>"):
                 self.fail("<DIAGC>", self.at - 1)
 
-    def named(self, kind: str):
-        """The macro called for here, or None if the body stands here itself."""
+    def part(self, kind: str):
+        """The macro that is called for here or, if it stands here itself, the body of a state and so on."""
         if self.peek() != f"~{kind}".upper():
-            return None
+            bodies = {"s": self.state, "m": self.mixture, "u": self.mean, "v": self.variance, "t": self.transitions}
+            return bodies[kind]()
         self.at += 1
         at, name = self.at, self.take().strip('"')
         if (kind, name) not in self.macros:
@@ -244,10 +241,10 @@ class _Models:
         while self.peek() == "<STATE>":
             self.at += 1
             position = self.integer(2, size - 1)
-            states[position - 2] = self.state()
+            states[position - 2] = self.part("s")
         if -1 in states:
             self.fail(f"<STATE> {states.index(-1) + 2}")
-        log_a = self.transitions()
+        log_a = self.part("t")
         if len(log_a) != size:
             self.fail(f"<TRANSP> {size}", self.at - 1)
         self.expect("<ENDHMM>")
@@ -255,9 +252,6 @@ class _Models:
 
     def state(self) -> int:
         """Index of the pool state that stands here, which a macro shares."""
-        known = self.named("s")
-        if known is not None:
-            return known
         count = 1
         if self.peek() == "<NUMMIXES>":
             self.at += 1
@@ -268,9 +262,9 @@ class _Models:
                 self.at += 1
                 place = self.integer(1, count) - 1
                 weight = self.numbers(1)[0]
-                components[place] = (weight, *self.mixture())
+                components[place] = (weight, *self.part("m"))
         elif count == 1:
-            components[0] = (1.0, *self.mixture())
+            components[0] = (1.0, *self.part("m"))
         living = [component for component in components if component is not None]
         if not living:
             self.fail("<MIXTURE>")
@@ -279,10 +273,7 @@ class _Models:
         return len(self.states) - 1
 
     def mixture(self):
-        known = self.named("m")
-        if known is not None:
-            return known
-        mean, variance = self.mean(), self.variance()
+        mean, variance = self.part("u"), self.part("v")
         if len(variance) != len(mean):
             self.fail(f"<VARIANCE> {len(mean)}", self.at - 1)
         if self.peek() == "<GCONST>":
@@ -291,22 +282,14 @@ class _Models:
         return mean, variance
 
     def mean(self):
-        return self.vector("u", "<MEAN>")
+        self.expect("<MEAN>")
+        return self.numbers(self.integer(1, 100_000))
 
     def variance(self):
-        return self.vector("v", "<VARIANCE>")
-
-    def vector(self, kind: str, keyword: str):
-        known = self.named(kind)
-        if known is not None:
-            return known
-        self.expect(keyword)
+        self.expect("<VARIANCE>")
         return self.numbers(self.integer(1, 100_000))
 
     def transitions(self):
-        known = self.named("t")
-        if known is not None:
-            return known
         self.expect("<TRANSP>")
         size = self.integer(3, 10_000)
         with np.errstate(divide="ignore"):

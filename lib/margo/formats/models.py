@@ -32,15 +32,9 @@ def pack(hmms: HmmSet) -> tuple[dict, dict[str, np.ndarray]]:
     }
     if hmms.variance_floor is not None:
         arrays["variance_floor"] = hmms.variance_floor
-    meta = {
-        "kind": KIND,
-        "version": VERSION,
-        "units": [unit.name for unit in hmms.units],
-        "lexicon": [[word, list(parts)] for word, parts in hmms.lexicon.items()],
-        "silence": hmms.silence,
-        "meta": hmms.meta,
-    }
-    return meta, arrays
+    lexicon = [[word, list(parts)] for word, parts in hmms.lexicon.items()]
+    meta = {"kind": KIND, "version": VERSION, "units": [unit.name for unit in hmms.units], "lexicon": lexicon}
+    return {**meta, "silence": hmms.silence, "meta": hmms.meta}, arrays
 
 
 def pack_many(values: dict) -> tuple[dict, dict[str, np.ndarray]]:

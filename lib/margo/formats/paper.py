@@ -16,11 +16,10 @@
     percent = { ml = [85.56, 90.56, 91.48], mce = [91.48, 94.07, 93.89] }
 """
 
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 
-from margo.errors import MargoError, refuse
+from margo.errors import refuse
+from margo.formats.reading import read_toml
 
 METRICS = ("wer", "ser", "err")
 
@@ -47,20 +46,14 @@ class Paper:
 
     def find(self, system: str, mixtures: int, set: str, metric: str, corpus: str) -> Figure | None:
         """The figure for one row of ours, or None where the paper has none."""
-        for figure in self.figures:
-            if (figure.system, figure.set, figure.metric) == (system, set, metric) and (
-                figure.mixtures in (None, mixtures) and figure.corpus in (None, corpus)
-            ):
-                return figure
-        return None
+        same = (each for each in self.figures if (each.system, each.set, each.metric) == (system, set, metric))
+        fitting = (each for each in same if each.mixtures in (None, mixtures) and each.corpus in (None, corpus))
+        return next(fitting, None)
 
 
 def read_paper(path) -> Paper:
     """The paper's figures in ``path``, all turned into error rates."""
-    try:
-        value = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise MargoError(f"{path}: cannot be read as TOML ({error})") from None
+    value = read_toml(path)
     faults = [f"no {key}" for key in ("paper", "reference", "protocol", "table") if key not in value]
     refuse(faults, str(path))
     figures: list[Figure] = []

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_json
+from margo.formats.reading import read_json
 
 PLOTS = "plots.json"
 KINDS = ("line", "scatter", "histogram", "heatmap", "image")
@@ -45,10 +46,7 @@ def write_plots(folder, plots: list[dict]) -> Path:
 
 def read_plots(path) -> list[dict]:
     """The plots of one ``plots.json``."""
-    try:
-        plots = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise MargoError(f"{path}: cannot be read as JSON ({error})") from None
+    plots = read_json(path)
     refuse(plot_faults(plots), str(path))
     return plots
 
@@ -68,13 +66,8 @@ def plot_faults(plots) -> list[str]:
 
 
 def _series(plot: dict) -> list[str]:
-    faults = []
-    if not plot.get("series") and not plot.get("region"):
-        faults.append("no series")
-    for series in plot.get("series", []):
-        x, y = series.get("x"), series.get("y")
-        if not _numbers(x) or not _numbers(y) or len(x) != len(y):
-            faults.append(f"series {series.get('name')!r} needs as many numbers in x as in y")
+    faults = [] if plot.get("series") or plot.get("region") else ["no series"]
+    faults += _lengths(plot, "x", "y", 0, "as many numbers in x as in y")
     if "region" in plot:
         faults += _grid(plot["region"].get("values"))
         faults += [f"region needs {axis}: [low, high]" for axis in "xy"
@@ -84,11 +77,14 @@ def _series(plot: dict) -> list[str]:
 
 def _histogram(plot: dict) -> list[str]:
     faults = [] if plot.get("series") else ["no series"]
-    for series in plot.get("series", []):
-        edges, counts = series.get("edges"), series.get("counts")
-        if not _numbers(edges) or not _numbers(counts) or len(edges) != len(counts) + 1:
-            faults.append(f"series {series.get('name')!r} needs one more number in edges than in counts")
-    return faults
+    return faults + _lengths(plot, "edges", "counts", 1, "one more number in edges than in counts")
+
+
+def _lengths(plot: dict, first: str, second: str, more: int, told: str) -> list[str]:
+    """Series that have not numbers in ``first``, ``more`` than in ``second``."""
+    return [f"series {each.get('name')!r} needs {told}" for each in plot.get("series", [])
+            if not _numbers(each.get(first)) or not _numbers(each.get(second))
+            or len(each[first]) != len(each[second]) + more]  # fmt: skip
 
 
 def _heatmap(plot: dict) -> list[str]:
@@ -110,8 +106,9 @@ def _grid(values) -> list[str]:
 
 
 def _numbers(values) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) > 0
-        and all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values)
-    )
+    return isinstance(values, list) and len(values) > 0 and all(map(is_number, values))
+
+
+def is_number(value) -> bool:
+    """Finite, and not true or false."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

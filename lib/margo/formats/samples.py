@@ -2,7 +2,6 @@
 
 import csv
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -24,20 +23,16 @@ class Samples:
 
 def read_samples(path) -> dict[str, Samples]:
     """``{"train": Samples, "test": Samples}`` of a file, every cell checked."""
-    path = Path(path)
     try:
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError) as error:
         raise MargoError(f"{path}: cannot be read ({error})") from None
     header = rows[0] if rows else []
-    known = [name for name in ("split", "speaker", "class") if name in header]
-    features = [name for name in header if name not in known]
-    missing = [name for name in ("split", "class") if name not in known]
-    if missing or not features:
+    column = {name: header.index(name) for name in ("split", "speaker", "class") if name in header}
+    features = [place for place, name in enumerate(header) if name not in column]
+    if not {"split", "class"} <= column.keys() or not features:
         raise MargoError(f"{path}: columns {', '.join(header)}; expected split, speaker (optional), class and features")
-    column = {name: header.index(name) for name in known}
-    where = [header.index(name) for name in features]
     faults, found = [], {split: ([], [], []) for split in SPLITS}
     for number, row in enumerate(rows[1:], 2):
         if len(row) != len(header):
@@ -48,7 +43,7 @@ def read_samples(path) -> dict[str, Samples]:
             faults.append(f"line {number}: split is {split!r}, expected {' or '.join(SPLITS)}")
             continue
         try:
-            values = [float(row[place]) for place in where]
+            values = [float(row[place]) for place in features]
             label = int(row[column["class"]])
         except ValueError as error:
             faults.append(f"line {number}: {error}")
@@ -62,10 +57,9 @@ def read_samples(path) -> dict[str, Samples]:
             found[split][2].append(row[column["speaker"]])
     faults += [f"no {split} rows" for split in SPLITS if not found[split][0] and not faults]
     if not faults:
-        seen = set(found["train"][1])
-        expected = set(range(max(*found["train"][1], *found["test"][1]) + 1))
-        faults += [f"class {label} has no train rows" for label in sorted(expected - seen)]
-    refuse(faults[:MOST] + [f"... and {len(faults) - MOST} more"] * (len(faults) > MOST), str(path))
+        classes = range(max(*found["train"][1], *found["test"][1]) + 1)
+        faults += [f"class {label} has no train rows" for label in classes if label not in found["train"][1]]
+    refuse(faults, str(path), MOST)
     return {split: Samples(np.array(x), np.array(y), np.array(groups)) for split, (x, y, groups) in found.items()}
 
 

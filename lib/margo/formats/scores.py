@@ -15,7 +15,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,29 +22,20 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_json, write_text
+from margo.formats.reading import read_json, read_text
 from margo.score.interval import Rate
 
 METRICS = ("wer", "err")
 SETS = ("train", "dev", "test")
-NEEDED = ("system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95")
+NEEDED = ("system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95")  # in score.json
 GAP, EPSILON = "***", "<eps>"
 
 
 def write_score(
-    folder,
-    rate: Rate,
-    *,
-    system: str,
-    mixtures: int,
-    set: str,
-    metric: str,
-    ser: Rate | None = None,
-    counts: tuple[int, int, int] | None = None,
-    seconds: float | None = None,
-    runs: Sequence[float] | None = None,
-    missing: Sequence[str] = (),
-    extra: dict | None = None,
-) -> list[str]:
+    folder, rate: Rate, *, system: str, mixtures: int, set: str, metric: str, ser: Rate | None = None,
+    counts: tuple[int, int, int] | None = None, seconds: float | None = None, runs: Sequence[float] | None = None,
+    missing: Sequence[str] = (), extra: dict | None = None,
+) -> list[str]:  # fmt: skip
     """Write ``score.json``, ``score/{wer or err}`` and ``score/ci`` into ``folder``; return their names there.
 
     ``metric`` is ``wer`` (strings; ``counts`` are insertions, deletions, substitutions and ``ser`` the string error
@@ -56,19 +46,15 @@ def write_score(
     """
     refuse(_bad(rate, mixtures, set, metric, counts, runs), f"{folder}: not a score")
     folder, label = Path(folder), metric.upper()
-    value = {
-        "system": system,
-        "mixtures": mixtures,
-        "set": set,
-        "metric": metric,
-        **_plain(rate),
-        **(dict(zip(("insertions", "deletions", "substitutions"), counts)) if counts is not None else {}),
-        **({"ser": _plain(ser)} if ser is not None else {}),
-        **({"seconds": round(seconds, 3)} if seconds is not None else {}),
-        **({"runs": [round(float(run), 4) for run in runs]} if runs is not None else {}),
-        **({"missing": list(missing)} if missing else {}),
-        **(extra or {}),
+    value = {"system": system, "mixtures": mixtures, "set": set, "metric": metric, **_plain(rate)}
+    value |= dict(zip(("insertions", "deletions", "substitutions"), counts or ()))
+    maybe = {
+        "ser": ser and _plain(ser),
+        "seconds": None if seconds is None else round(seconds, 3),
+        "runs": None if runs is None else [round(float(run), 4) for run in runs],
+        "missing": list(missing) or None,
     }
+    value |= {key: held for key, held in maybe.items() if held is not None} | (extra or {})
     detail = ", {} ins, {} del, {} sub".format(*counts) if counts is not None else ""
     lines = [f"%{label} {rate.percent:.2f} [ {rate.errors} / {rate.total}{detail} ]"]
     if ser is not None:
@@ -137,15 +123,10 @@ def _per_utt(names, alignments) -> str:
 
 
 def _ops(symbols, confusions) -> str:
-    rows = []
+    rows, names, last = [], [*symbols, EPSILON], len(symbols)
     for r, h in np.argwhere(confusions).tolist():
-        count = int(confusions[r, h])
-        if r == len(symbols):
-            rows.append((-count, f"insertion {EPSILON} {symbols[h]} {count}"))
-        elif h == len(symbols):
-            rows.append((-count, f"deletion {symbols[r]} {EPSILON} {count}"))
-        else:
-            rows.append((-count, f"{'correct' if r == h else 'substitution'} {symbols[r]} {symbols[h]} {count}"))
+        kind = "insertion" if r == last else "deletion" if h == last else "correct" if r == h else "substitution"
+        rows.append((-confusions[r, h], f"{kind} {names[r]} {names[h]} {confusions[r, h]}"))
     return "".join(line + "\n" for _, line in sorted(rows))
 
 
@@ -173,10 +154,7 @@ def read_score(path) -> dict:
     path = Path(path)
     if path.is_dir():
         path = path.parent / "score.json" if path.name == "score" else path / "score.json"
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise MargoError(f"{path}: cannot be read as a score ({error})") from None
+    value = read_json(path, "a score")
     lacking = [key for key in NEEDED if not isinstance(value, dict) or key not in value]
     refuse([f"no {key}" for key in lacking], f"{path}: not a score")
     return value
@@ -186,13 +164,9 @@ def read_per_utt(folder) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """``utterance -> (reference words, counts of correct, substitutions, insertions, deletions)`` of a score folder."""
     folder = Path(folder)
     path = (folder if folder.name == "score" else folder / "score") / "per_utt"
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise MargoError(f"{path}: cannot be read ({error.strerror})") from None
     references: dict[str, tuple[str, ...]] = {}
     counts: dict[str, np.ndarray] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         name, kind, *values = line.split()
         if kind == "ref":
             references[name] = tuple(value for value in values if value != GAP)

@@ -22,11 +22,12 @@
 
 import os
 import re
-import tomllib
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 
-from margo.errors import MargoError, refuse
+from margo.errors import refuse
+from margo.formats.reading import read_toml
+from margo.knobs import flag
 
 SHIPPED = Path(__file__).parents[3] / "conf" / "systems.toml"
 VARIABLE = "MARGO_SYSTEMS"  # a recipe tells its steps of its --systems FILE by it
@@ -66,9 +67,8 @@ class System:
         """``options`` as words of a command line."""
         words = []
         for key, value in self.options.items():
-            values = value if isinstance(value, list) else [value]
-            words += [f"--{key.replace('_', '-')}", *(str(item) for item in values)]
-        return [word.lower() if word in ("True", "False") else word for word in words]
+            words += [flag(key), *(value if isinstance(value, list) else [value])]
+        return [str(word).lower() if isinstance(word, bool) else str(word) for word in words]
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,10 @@ class Systems:
 
     def stage_of(self, folder, made_by: str) -> int | None:
         """The stage that makes ``folder`` with the step ``made_by``, or with the trainer of the folder's system."""
-        for stage in self.stages.values():
-            if made_by in stage.makes:
-                return stage.number
-        trained = (row for row in self.rows.values() if Path(row.step).stem == made_by)
-        row = self.of_folder(folder) or next(trained, None)
-        return row.stage if row else None
+        made = [stage.number for stage in self.stages.values() if made_by in stage.makes]
+        trained = [row for row in self.rows.values() if Path(row.step).stem == made_by]
+        made += [row.stage for row in (self.of_folder(folder), *trained) if row]
+        return made[0] if made else None
 
 
 def system_of(folder) -> tuple[str, int | None]:
@@ -126,10 +124,7 @@ def read_systems(extra=None) -> Systems:
 
 def read_table(path: Path) -> tuple[dict[int, Stage], dict[str, System]]:
     """Stages and rows of one file; a row with ``init`` comes after the row of what it is before training."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise MargoError(f"{path}: cannot be read as TOML ({error})") from None
+    table = read_toml(path)
     faults = [f"{key}: expected [[stage]] and [system.NAME]" for key in table if key not in ("stage", "system")]
     stages, rows = {}, {}
     for value in table.get("stage", []):
@@ -158,11 +153,10 @@ def value_faults(kind, value: dict) -> list[str]:
     known = {each.name: each for each in fields(kind)}
     faults = [f"no key {key}; there are {', '.join(known)}" for key in value if key not in known]
     for name, each in known.items():
+        wanted = each.type if each.type in (int, bool, str, dict) else list
         if name not in value:
-            faults += [f"no {name}"] if each.default is MISSING and each.default_factory is MISSING else []
-            continue
-        wanted = {int: int, bool: bool, str: str, dict: dict}.get(each.type, list)
-        if type(value[name]) is not wanted:
+            faults += [f"no {name}"] * (each.default is each.default_factory is MISSING)
+        elif type(value[name]) is not wanted:
             faults.append(f"{name} is {value[name]!r}, expected {wanted.__name__}")
     return faults
 

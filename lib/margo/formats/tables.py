@@ -15,10 +15,7 @@ from margo.errors import MargoError, refuse
 from margo.formats.atomic import read_npz, write_npz
 
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-MNIST = {
-    "train": ("train-images", "train-labels"),
-    "test": ("t10k-images", "t10k-labels"),
-}
+MNIST = {"train": ("train-images", "train-labels"), "test": ("t10k-images", "t10k-labels")}
 MISSING = {"", "?", "na", "nan"}
 
 
@@ -47,9 +44,8 @@ def read_corpus(path) -> dict[str, Table]:
     """Whatever ``path`` holds: a ``.h5``, ``.csv`` or ``.tsv`` file, or a folder with USPS's or MNIST's files."""
     path = Path(path)
     if path.is_dir():
-        found = sorted(path.glob("*.h5"))
-        if found:
-            return read_usps(found[0])
+        if held := sorted(path.glob("*.h5")):
+            return read_usps(held[0])
         if any(path.glob("*-images*")):
             return read_mnist(path)
         raise MargoError(f"{path}: neither an .h5 file nor MNIST's train-images/t10k-images files in this folder")
@@ -95,21 +91,12 @@ def digits(path, group, x, y) -> Table:
 
 def read_mnist(folder) -> dict[str, Table]:
     """The four idx files (``train-images-idx3-ubyte`` ..., raw or ``.gz``, also ``train-images.idx3-ubyte``)."""
-    folder = Path(folder)
-    found, faults = {}, []
-    for stems in MNIST.values():
-        for stem in stems:
-            candidates = sorted(folder.glob(f"{stem}*"))
-            if candidates:
-                found[stem] = candidates[0]
-            else:
-                faults.append(f"{stem}-idx*-ubyte[.gz] is not there")
-    refuse(faults, str(folder))
-    tables = {}
-    for group, (images, labels) in MNIST.items():
-        x = read_idx(found[images], dimensions=3)
-        tables[group] = digits(folder, group, x / 255.0, read_idx(found[labels], dimensions=1))
-    return tables
+    places = {stem: min(Path(folder).glob(f"{stem}*"), default=None) for stems in MNIST.values() for stem in stems}
+    refuse([f"{stem}-idx*-ubyte[.gz] is not there" for stem, path in places.items() if path is None], str(folder))
+    return {
+        group: digits(folder, group, read_idx(places[images], 3) / 255.0, read_idx(places[labels], 1))
+        for group, (images, labels) in MNIST.items()
+    }
 
 
 def read_idx(path, dimensions: int) -> np.ndarray:
@@ -150,8 +137,8 @@ def read_csv(path, label: str = "") -> Table:
     header = [name.strip() for name in rows[0]]
     if label and label not in header:
         raise MargoError(f"{path}: no column {label!r}; it has {', '.join(header)}")
-    column = next((header.index(name) for name in (label, "label", "class", "target") if name in header), -1)
-    column %= len(header)
+    last = len(header) - 1
+    column = next((header.index(name) for name in (label, "label", "class", "target") if name in header), last)
     faults, values, labels = [], [], []
     for number, row in enumerate(rows[1:], 2):
         if not row:
@@ -168,8 +155,7 @@ def read_csv(path, label: str = "") -> Table:
             except ValueError:
                 faults.append(f"line {number}: column {name} is {cell!r}, expected a number")
         values.append(numbers)
-    shown = [*faults[:20], f"... and {len(faults) - 20} more"] if len(faults) > 20 else faults
-    refuse(shown, str(path))
+    refuse(faults, str(path), most=20)
     names = sorted({name for name in labels if name.lower() not in MISSING}, key=_by_number)
     number_of = {name: number for number, name in enumerate(names)}
     return Table(np.array(values), np.array([number_of.get(name, -1) for name in labels]), tuple(names))

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
+from margo.formats.reading import read_text
 
 SMALLEST = 1e-6  # seconds; gaps and overlaps below this are rounding
 
@@ -26,23 +26,18 @@ def write_textgrid(path, duration: float, tiers: Mapping[str, Sequence[Interval]
     refuse(faults, f"{path}: tiers cannot be written")
     head = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {_time(duration)}",
             "tiers? <exists>", f"size = {len(tiers)}", "item []:"]  # fmt: skip
-    body = [
-        line
-        for number, (name, intervals) in enumerate(tiers.items(), start=1)
-        for line in _tier(number, name, fill(intervals, duration), duration)
-    ]
-    write_text(path, "\n".join([*head, *body]) + "\n")
+    body = [_tier(n, name, fill(tiers[name], duration), duration) for n, name in enumerate(tiers, start=1)]
+    write_text(path, "\n".join(sum(body, head)) + "\n")
 
 
 def fill(intervals: Sequence[Interval], duration: float) -> list[Interval]:
     """``intervals`` in order of time with empty ones in the gaps, from 0 to ``duration`` without a break."""
     filled, reached = [], 0.0
     for interval in sorted(intervals, key=lambda interval: interval.start):
-        start = reached
         if interval.start - reached > SMALLEST:
             filled.append(Interval(reached, interval.start, ""))
-            start = interval.start
-        filled.append(Interval(start, interval.end, interval.label))
+            reached = interval.start
+        filled.append(Interval(reached, interval.end, interval.label))
         reached = interval.end
     if duration - reached > SMALLEST or not filled:
         filled.append(Interval(reached, duration, ""))
@@ -84,11 +79,7 @@ def _quoted(text: str) -> str:
 
 def read_textgrid(path) -> tuple[float, dict[str, list[Interval]]]:
     """``(duration, tiers)`` of a long-form TextGrid; intervals with an empty label are left out."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise MargoError(f"{path}: cannot be read ({error})") from None
-    head, *items = re.split(r"^\s*item \[\d+\]:\s*$", text, flags=re.MULTILINE)
+    head, *items = re.split(r"^\s*item \[\d+\]:\s*$", read_text(path), flags=re.MULTILINE)
     end = re.search(r"^xmax = (\S+)", head, re.MULTILINE)
     if 'Object class = "TextGrid"' not in head or not end:
         raise MargoError(f"{path}: not a TextGrid in Praat's long text form")

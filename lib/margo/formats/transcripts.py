@@ -1,12 +1,11 @@
 """Transcripts and other tables of Kaldi's text form: ``utterance word word ...``, one a line."""
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
+from margo.formats.reading import read_keyed, read_toml
 
 
 def read_transcripts(path) -> dict[str, tuple[str, ...]]:
@@ -14,25 +13,13 @@ def read_transcripts(path) -> dict[str, tuple[str, ...]]:
 
     Blank lines, CRLF and a byte-order mark are accepted; a repeated utterance and bytes that are not UTF-8 are faults.
     """
-    path = Path(path)
+    faults = []
     try:
-        raw = path.read_bytes()
+        table = read_keyed(path, lambda kind, number, words: faults.append(f"line {number}: {words}"))
     except OSError as error:
         raise MargoError(f"{path}: cannot be read ({error.strerror})") from None
-    table: dict[str, tuple[str, ...]] = {}
-    faults = []
-    for number, line in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        try:
-            fields = line.decode("utf-8").split()
-        except UnicodeDecodeError as error:
-            faults.append(f"line {number}: byte 0x{line[error.start]:02x} is not UTF-8")
-            continue
-        if fields and fields[0] in table:
-            faults.append(f"line {number}: {fields[0]} is there already")
-        elif fields:
-            table[fields[0]] = tuple(fields[1:])
     refuse(faults, str(path))
-    return table
+    return {name: tuple(words.split()) for name, (_, words) in table.items()}
 
 
 def read_nbest(path) -> dict[str, list[tuple[str, ...]]]:
@@ -57,17 +44,11 @@ def write_transcripts(path, table: Mapping[str, Iterable[str]]) -> None:
 
 def read_symbol_map(path, name: str = "map") -> dict[str, str]:
     """The table ``[name]`` of a TOML file, ``symbol = "symbol"``; an empty string removes the symbol."""
-    try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8")).get(name)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise MargoError(f"{path}: cannot be read as TOML ({error})") from None
+    table = read_toml(path).get(name)
     if not isinstance(table, dict):
         raise MargoError(f'{path}: no [{name}] table with lines such as ix = "ih"')
-    refuse(
-        [f"[{name}] {key} = {value!r}: expected one symbol or an empty string" for key, value in table.items()
-         if not isinstance(value, str) or len(value.split()) > 1],
-        str(path),
-    )  # fmt: skip
+    refuse([f"[{name}] {key} = {value!r}: expected one symbol or an empty string" for key, value in table.items()
+            if not isinstance(value, str) or len(value.split()) > 1], str(path))  # fmt: skip
     return table
 
 

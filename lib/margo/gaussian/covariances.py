@@ -51,8 +51,20 @@ class Covariances:
         return *self.variances.shape, self.variances.shape[1]
 
     def moments(self, x, means, weights, centre) -> Moments:
-        """Moments of samples with ``weights[N, K]`` about ``centre``, second [K, D, D]."""
-        return dense_moments(self.dense(), x, means, weights, centre)
+        """Expected moments of samples with ``weights[N, K]`` about ``centre``, second [K, D, D]."""
+        matrices = self.dense()
+        first, second = np.zeros_like(means), np.zeros_like(matrices)
+        for rows, seen in patterns(x):
+            for k in np.flatnonzero(weights[rows].any(axis=0)):
+                own = rows[weights[rows, k] != 0]  # most samples are of other classes
+                w, whole = weights[own, k], x[own]
+                if not seen.all():
+                    whole, rest = filled(whole, seen, means[k], matrices[k])
+                    second[k][np.ix_(~seen, ~seen)] += w.sum() * rest
+                y = whole - centre
+                first[k] += w @ y
+                second[k] += (y * w[:, None]).T @ y
+        return Moments(centre, weights.sum(axis=0), first, second)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +93,7 @@ class Diagonal(Covariances):
         return x @ (means * inverse).T - 0.5 * (x**2 @ inverse.T + constant)
 
     def moments(self, x, means, weights, centre) -> Moments:
-        """As for every type, but second [K, D]."""
+        """The same, but second [K, D]."""
         seen = ~np.isnan(x)
         y = np.where(seen, x - centre, 0.0)
         first, second = weights.T @ y, weights.T @ y**2
@@ -367,22 +379,6 @@ def filled(x, seen, mean, matrix):
     whole = x.copy()
     whole[:, gap] = mean[gap] + (x[:, seen] - mean[seen]) @ gain
     return whole, matrix[np.ix_(gap, gap)] - cross.T @ gain
-
-
-def dense_moments(matrices, x, means, weights, centre) -> Moments:
-    """Expected moments of samples with ``weights[N, K]`` under covariances ``matrices[K, D, D]``."""
-    first, second = np.zeros_like(means), np.zeros_like(matrices)
-    for rows, seen in patterns(x):
-        for k in np.flatnonzero(weights[rows].any(axis=0)):
-            own = rows[weights[rows, k] != 0]  # most samples are of other classes
-            w, whole = weights[own, k], x[own]
-            if not seen.all():
-                whole, rest = filled(whole, seen, means[k], matrices[k])
-                second[k][np.ix_(~seen, ~seen)] += w.sum() * rest
-            y = whole - centre
-            first[k] += w @ y
-            second[k] += (y * w[:, None]).T @ y
-    return Moments(centre, weights.sum(axis=0), first, second)
 
 
 def log_with_gaps(x, means, scale, log_b, U, sign) -> np.ndarray:

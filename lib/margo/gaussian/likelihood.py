@@ -29,7 +29,7 @@ class Scorer:
 
     states int [S'] (pool states, in the order of the columns of the results), gaussians int [M, S'] (pool Gaussian of
     the m-th component of each state, -1 for none: M is the largest number), matrix [W, M S'] (a column for each of
-    these, W being Q + D + 1 and some zeros, see :func:`extend`), squares Q (D for diagonal Gaussians), centre [D].
+    these, W being Q + D + 1 and some zeros, see :func:`extend`), squares Q (D for diagonal Gaussians).
     """
 
     pool: GaussianPool
@@ -37,7 +37,6 @@ class Scorer:
     gaussians: np.ndarray
     matrix: np.ndarray
     squares: int
-    centre: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +65,7 @@ def scorer(pool: GaussianPool, states=None, dtype=np.float32) -> Scorer:
     matrix[:used] = exponents.T[:, gaussians.ravel()]
     matrix[:, gaussians.ravel() < 0] = 0
     matrix[used - 1, gaussians.ravel() < 0] = NEVER
-    return Scorer(pool, states, gaussians, matrix, used - 1 - pool.dimension, pool.centre)
+    return Scorer(pool, states, gaussians, matrix, used - 1 - pool.dimension)
 
 
 def extend(compiled: Scorer, x: np.ndarray, room: Room) -> np.ndarray:
@@ -77,7 +76,7 @@ def extend(compiled: Scorer, x: np.ndarray, room: Room) -> np.ndarray:
     extended = room.array("extended", (len(x), len(compiled.matrix)), compiled.matrix.dtype)
     ones = compiled.squares + dimension
     centred = extended[:, compiled.squares : ones]
-    np.subtract(x, compiled.centre.astype(extended.dtype), out=centred)
+    np.subtract(x, compiled.pool.centre.astype(extended.dtype), out=centred)
     compiled.pool.covariances.squares(centred, out=extended[:, : compiled.squares])
     extended[:, ones] = 1
     extended[:, ones + 1 :] = 0
@@ -99,7 +98,7 @@ def log_likelihoods(compiled: Scorer, x: np.ndarray) -> np.ndarray:
     for place in _blocks(compiled, len(x)):
         block = room.array("block", (len(extended[place]), compiled.matrix.shape[1]), extended.dtype)
         totals = room.array("totals", out[place].shape, extended.dtype)
-        _densities(compiled, extended[place], block, totals, out[place])
+        _reduce(compiled, np.matmul(extended[place], compiled.matrix, out=block), totals, out[place])
     return out
 
 
@@ -133,7 +132,8 @@ def evaluate(compiled: Scorer, x: np.ndarray, room: Room | None = None) -> Evalu
     shares = room.array("shares", (len(x), compiled.matrix.shape[1]), extended.dtype)
     totals, out = room.array("totals", shape, extended.dtype), room.array("log_likelihoods", shape)
     for place in _blocks(compiled, len(x)):
-        _densities(compiled, extended[place], shares[place], totals[place], out[place])
+        block = np.matmul(extended[place], compiled.matrix, out=shares[place])
+        _reduce(compiled, block, totals[place], out[place])
     return Evaluation(extended, out, shares.reshape(len(x), *compiled.gaussians.shape), totals)
 
 
@@ -152,12 +152,6 @@ def _blocks(compiled: Scorer, frames: int) -> list[slice]:
     return [slice(first, min(first + step, frames)) for first in range(0, frames, step)]
 
 
-def _densities(compiled: Scorer, extended, shares, totals, out) -> None:
-    """Fills ``shares`` [T, M S'], ``totals`` [T, S'] and log-likelihoods ``out`` [T, S'] of some frames."""
-    np.matmul(extended, compiled.matrix, out=shares)
-    _reduce(compiled, shares, totals, out)
-
-
 def _reduce(compiled: Scorer, block: np.ndarray, totals: np.ndarray, out: np.ndarray) -> None:
     """Log-sum-exp over the components of each state into ``out`` [T, S'], the sums relative to the largest into
     ``totals`` [T, S']; ``block`` [T, M S'] becomes exp(block - largest)."""
@@ -170,8 +164,8 @@ def _log_likelihoods_missing(compiled: Scorer, x: np.ndarray) -> np.ndarray:
     pool, dimension, dtype = compiled.pool, compiled.pool.dimension, compiled.matrix.dtype
     gaussians = compiled.gaussians.ravel()
     observed = ~np.isnan(x)
-    centred = np.where(observed, x - compiled.centre, 0).astype(dtype)
-    means, variances = pool.means[gaussians] - compiled.centre, pool.variances[gaussians]
+    centred = np.where(observed, x - pool.centre, 0).astype(dtype)
+    means, variances = pool.means[gaussians] - pool.centre, pool.variances[gaussians]
     constants = (-0.5 * (np.log(2 * np.pi * variances) + means**2 / variances)).astype(dtype)
     weights = np.where(gaussians < 0, NEVER, np.maximum(pool.log_weights[gaussians], NEVER)).astype(dtype)
     block = centred**2 @ compiled.matrix[:dimension]

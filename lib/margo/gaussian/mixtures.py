@@ -23,11 +23,18 @@ def log_mixtures(pool: GaussianPool, x) -> np.ndarray:
 
 def sum_components(log_p, offsets) -> np.ndarray:
     """``log sum exp`` over the Gaussians of each mixture: [N, K] to [N, S]."""
-    top = np.maximum.reduceat(log_p, offsets[:-1], axis=1)
+    return share_components(log_p, offsets)[0]
+
+
+def share_components(log_p, offsets) -> tuple[np.ndarray, np.ndarray]:
+    """:func:`sum_components` [N, S], and the part of its mixture's sum that each Gaussian has [N, K]."""
+    sizes, starts = np.diff(offsets), offsets[:-1]
+    top = np.maximum.reduceat(log_p, starts, axis=1)
     safe = np.where(np.isfinite(top), top, 0.0)
-    spread = np.exp(log_p - np.repeat(safe, np.diff(offsets), axis=1))
-    with np.errstate(divide="ignore"):  # a mixture whose Gaussians all underflow has log likelihood -inf
-        return safe + np.log(np.add.reduceat(spread, offsets[:-1], axis=1))
+    spread = np.exp(log_p - np.repeat(safe, sizes, axis=1))
+    total = np.add.reduceat(spread, starts, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a mixture that underflows has log likelihood -inf, no parts
+        return safe + np.log(total), spread / np.repeat(total, sizes, axis=1)
 
 
 def responsibilities(pool: GaussianPool, x, y):

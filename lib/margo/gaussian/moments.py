@@ -47,4 +47,3 @@ class Moments:
         if self.second.ndim == 2:
             return np.maximum(self.second / counts[:, None] - shift**2, 0.0)
         return self.second / counts[:, None, None] - shift[:, :, None] * shift[:, None, :]
-

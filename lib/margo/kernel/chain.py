@@ -12,7 +12,7 @@ from numba import njit
 
 from margo.errors import MargoError
 from margo.model.graph import Arcs, Graph, compile_arcs
-from margo.search.forward_backward import NEGLIGIBLE, backward_rows
+from margo.search.forward_backward import backward_rows
 
 
 def make_chain(column, transitions, initial, final) -> Arcs:
@@ -40,64 +40,59 @@ def chain_of(graph: Graph) -> Arcs:
 def _posteriors(chain, scores, bounds, gamma, moves, totals):
     """``gamma`` [T, E] node posteriors, ``moves`` [T, A] probability of each arc into frame t given all frames and its
     source before (start at the first), ``totals`` [N]."""
+    arc_start, source, destination, log_prob, column = chain[:5]
+    arcs, best, sums = arc_start[len(column)], np.empty(len(column) + 2), np.empty(len(column) + 2)
+    source, destination = source[:arcs], destination[:arcs]  # not those into the end
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
-        beta = np.empty((last - first + 1, len(chain.column) + 2))
+        beta = np.empty((last - first + 1, len(column) + 2))
         backward_rows(chain, scores[first:last], 1.0, beta)
         totals[i] = beta[0, chain.start]
         if totals[i] == -np.inf:
             continue
         for t in range(first, last):
-            _shares(chain, scores[t], beta[t - first + 1], moves[t])
+            move, frame, after = moves[t], scores[t], beta[t - first + 1]
+            best[:], sums[:] = -np.inf, 0.0
+            for arc in range(arcs):
+                move[arc] = log_prob[arc] + frame[column[destination[arc]]] + after[destination[arc]]
+                best[source[arc]] = max(best[source[arc]], move[arc])
+            for arc in range(arcs):
+                gap = move[arc] - best[source[arc]]
+                move[arc] = 1.0 if gap == 0.0 else np.exp(gap) if gap > -np.inf else 0.0
+                sums[source[arc]] += move[arc]
+            for arc in range(arcs):
+                if move[arc] > 0.0:
+                    move[arc] /= sums[source[arc]]
         # the posterior is a Markov chain: its forward pass is a product of probabilities, with nothing to underflow
-        for arc in range(chain.arc_start[len(chain.column)]):
-            if chain.source[arc] == chain.start:
-                gamma[first, chain.destination[arc]] = moves[first, arc]
+        for arc in range(arcs):
+            if source[arc] == chain.start:
+                gamma[first, destination[arc]] = moves[first, arc]
         for t in range(first + 1, last):
-            _push(chain, moves[t], gamma[t - 1], gamma[t])
+            _push(source, destination, moves[t], gamma[t - 1], gamma[t])
 
 
-@njit(cache=True)
-def _shares(chain, frame, beta, moves):
-    """Probability of each arc into a frame given its source and all frames from this one on; ``beta`` [n] behind it."""
-    _, source, destination, log_prob, column = chain[:5]
-    best, total = np.full(len(beta), -np.inf), np.zeros(len(beta))
-    arcs = chain.arc_start[len(column)]
-    for arc in range(arcs):
-        moves[arc] = log_prob[arc] + frame[column[destination[arc]]] + beta[destination[arc]]
-        best[source[arc]] = max(best[source[arc]], moves[arc])
-    for arc in range(arcs):
-        gap = moves[arc] - best[source[arc]]
-        moves[arc] = 1.0 if gap == 0.0 else np.exp(gap) if gap > NEGLIGIBLE else 0.0
-        total[source[arc]] += moves[arc]
-    for arc in range(arcs):
-        if moves[arc] > 0.0:
-            moves[arc] /= total[source[arc]]
-
-
-@njit(cache=True)
-def _push(chain, moves, values, out):
+@njit(cache=True, inline="always")
+def _push(source, destination, moves, values, out):
     """``out_k = sum_j values_j p(k at t | j at t-1)``."""
-    source, destination = chain.source, chain.destination
     out[:] = 0.0
-    for arc in range(chain.arc_start[len(values)]):
+    for arc in range(len(source)):
         if source[arc] < len(values):
             out[destination[arc]] += values[source[arc]] * moves[arc]
 
 
-@njit(cache=True)
-def _pull(chain, moves, values, out):
+@njit(cache=True, inline="always")
+def _pull(source, destination, moves, values, out):
     """``out_j = sum_k p(k at t | j at t-1) values_k``."""
-    source, destination = chain.source, chain.destination
     out[:] = 0.0
-    for arc in range(chain.arc_start[len(values)]):
+    for arc in range(len(source)):
         if source[arc] < len(values):
             out[source[arc]] += moves[arc] * values[destination[arc]]
 
 
 @njit(cache=True)
 def _response_exact(chain, gamma, moves, rates, bounds, response):
-    nodes = gamma.shape[1]
+    nodes, arcs = gamma.shape[1], chain.arc_start[gamma.shape[1]]
+    source, destination = chain.source[:arcs], chain.destination[:arcs]  # not those into the end
     past, next_past, ahead, here = np.empty(nodes), np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
@@ -108,12 +103,12 @@ def _response_exact(chain, gamma, moves, rates, bounds, response):
                 response[t, j] = past[j] - gamma[t, j] * mean
                 past[j] += gamma[t, j] * rates[t, j]
             if t < last - 1:
-                _push(chain, moves[t + 1], past, next_past)
+                _push(source, destination, moves[t + 1], past, next_past)
                 past[:] = next_past
         here[:] = 0.0
         for t in range(last - 1, first - 1, -1):
             if t < last - 1:
-                _pull(chain, moves[t + 1], ahead, here)
+                _pull(source, destination, moves[t + 1], ahead, here)
             for j in range(nodes):
                 response[t, j] += gamma[t, j] * here[j]
                 ahead[j] = here[j] + rates[t, j]
@@ -121,7 +116,8 @@ def _response_exact(chain, gamma, moves, rates, bounds, response):
 
 @njit(cache=True)
 def _response_windowed(chain, gamma, moves, rates, bounds, window, response):
-    nodes = gamma.shape[1]
+    nodes, arcs = gamma.shape[1], chain.arc_start[gamma.shape[1]]
+    source, destination = chain.source[:arcs], chain.destination[:arcs]  # not those into the end
     now, after = np.empty(nodes), np.empty(nodes)
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
@@ -134,12 +130,12 @@ def _response_windowed(chain, gamma, moves, rates, bounds, window, response):
                 for j in range(nodes):
                     response[tau, j] -= gamma[tau, j] * mean
             for tau in range(t + 1, min(last, t + window + 1)):
-                _push(chain, moves[tau], now, after)
+                _push(source, destination, moves[tau], now, after)
                 response[tau] += after
                 now[:] = after
             now[:] = rates[t]
             for tau in range(t - 1, max(first, t - window) - 1, -1):
-                _pull(chain, moves[tau + 1], now, after)
+                _pull(source, destination, moves[tau + 1], now, after)
                 for j in range(nodes):
                     response[tau, j] += gamma[tau, j] * after[j]
                 now[:] = after

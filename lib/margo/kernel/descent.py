@@ -1,6 +1,5 @@
 """Maximum-margin training of a generative kernel: machine and model in turn, W never rising ([L04] section 5)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +9,7 @@ from margo.kernel.metric import METRICS, Metric, measure, score_gradient
 from margo.kernel.svm import Machine, solve_binary
 from margo.knobs import Knobs, knob
 
-LEAST_STEP = 1e-8
-"""A step backed off below this has found nothing to gain: training ends."""
+LEAST_STEP = 1e-8  # a step backed off below this has found nothing to gain: training ends
 
 
 @dataclass(frozen=True)
@@ -45,29 +43,27 @@ class Iteration:
     """What one step of training did."""
 
     iteration: int
-    objective: float
-    """W after the step (of the state kept, where the step was undone)"""
-    change: float
-    """W kept minus W before: never positive"""
+    objective: float  # W after the step (of the state kept, where the step was undone)
+    change: float  # W kept minus W before: never positive
     step: float
     accepted: bool
-    margin: float
-    """2 / |w| ([L04] (4))"""
+    margin: float  # distance between the two margins, 2 / |w| ([L04] (4))
     train_errors: int
 
 
 @dataclass(frozen=True)
 class Trained:
-    """Parameters and the decision that belongs to them, and how they came about."""
+    """Parameters and the decision that belongs to them, and how they came about.
+
+    weights [P, M], bias [M]; the initial ones are of the decision before the first step, on the scores of the starting
+    parameters.
+    """
 
     theta: np.ndarray
     weights: np.ndarray
-    """[P, M]"""
     bias: np.ndarray
-    """[M]: the decision on raw scores is ``phi @ weights + bias``"""
     initial_weights: np.ndarray
     initial_bias: np.ndarray
-    """The decision before the first step, on the scores of the starting parameters"""
     history: list[Iteration]
 
     def decide(self, phi: np.ndarray) -> np.ndarray:
@@ -81,26 +77,15 @@ def decision(phi: np.ndarray, metric: Metric, machine: Machine) -> tuple[np.ndar
     return weights, machine.bias - metric.mean @ weights
 
 
-def margin_of(machine: Machine) -> float:
-    """Distance between the two margins, ``2 / |w|`` ([L04] (4))."""
-    return float(2.0 / max(np.linalg.norm(machine.weights), np.finfo(float).tiny))
-
-
-def train(
-    score: Callable,
-    theta: np.ndarray,
-    signs: np.ndarray,
-    options: DescentOptions,
-    measure_scores: Callable[[np.ndarray], Metric] = measure,
-    solve: Callable = solve_binary,
-    report: Callable[[Iteration], None] = lambda iteration: None,
-) -> Trained:
+def train(score, theta, signs, options: DescentOptions, measure_scores=measure, solve=solve_binary,
+          report=lambda iteration: None) -> Trained:  # fmt: skip
     """Lower W by gradient steps on ``theta`` with back-off, the machine solved anew after each ([L04] 5.1).
 
     ``score(theta)`` returns ``(phi [N, P], pullback)``, with ``pullback(d_phi)`` the gradient by theta;
     ``measure_scores(phi)`` the metric; ``solve(z, signs, cost, start)`` a :class:`Machine` of the scores as the metric
-    normalises them. A step that raises W is undone and shortened, so W never rises; training ends when an accepted
-    step gains less than ``options.tolerance`` of W. With ``options.iterations`` = 0 the result is the initial machine.
+    normalises them; ``report`` is told every :class:`Iteration`. A step that raises W is undone and shortened, so W
+    never rises; training ends when an accepted step gains less than ``options.tolerance`` of W. With
+    ``options.iterations`` = 0 the result is the initial machine.
     """
 
     def state(theta, start):
@@ -111,16 +96,14 @@ def train(
         if not np.isfinite(phi).all():
             return None
         metric = measure_scores(phi)
-        machine = solve(metric.factor(phi), signs, options.cost, start)
-        return theta, phi, pullback, metric, machine
+        return theta, phi, pullback, metric, solve(metric.factor(phi), signs, options.cost, start)
 
     def told(number, change, step, accepted):
         weights, bias = decision(phi, metric, machine)
         decisions = phi @ weights + bias
         classes = np.where(decisions[:, 0] > 0, 1, -1) if decisions.shape[1] == 1 else decisions.argmax(1)
-        line = Iteration(
-            number, machine.objective, change, step, accepted, margin_of(machine), int((classes != signs).sum())
-        )
+        margin = float(2.0 / max(np.linalg.norm(machine.weights), np.finfo(float).tiny))
+        line = Iteration(number, machine.objective, change, step, accepted, margin, int((classes != signs).sum()))
         report(line)
         return line
 

@@ -11,28 +11,22 @@ from dataclasses import dataclass
 import numpy as np
 
 METRICS = ("none", "diagonal", "block")
+FLOOR = 1e-12  # part of the mean squared score below which a feature counts as constant
 
 
 @dataclass(frozen=True)
 class Metric:
     """G of [L04] (28): covariance of the scores, kept within blocks."""
 
-    mean: np.ndarray
-    """[P]"""
-    variances: np.ndarray
-    """[P], the diagonal of G"""
-    inverse: np.ndarray | None = None
-    """G^-1 [P, P] when G is block-diagonal; None when it is diagonal"""
-    mask: np.ndarray | None = None
-    """[P, P], where G may be non-zero; None when it is diagonal"""
-    free: bool = True
-    """Whether G follows the scores; False for the unnormalised kernel, G = I"""
+    mean: np.ndarray  # [P]
+    variances: np.ndarray  # [P], the diagonal of G
+    inverse: np.ndarray | None = None  # G^-1 [P, P] when G is block-diagonal; None when it is diagonal
+    mask: np.ndarray | None = None  # [P, P], where G may be non-zero; None when it is diagonal
+    free: bool = True  # whether G follows the scores; False for the unnormalised kernel, G = I
 
     def solve(self, s: np.ndarray) -> np.ndarray:
         """``G^-1 s`` for s [P] or [P, M]."""
-        if self.inverse is not None:
-            return self.inverse @ s
-        return (s.T / self.variances).T
+        return (s.T / self.variances).T if self.inverse is None else self.inverse @ s
 
     def factor(self, phi: np.ndarray) -> np.ndarray:
         """Z [N, P] with ``Z Z' = (phi - mean) G^-1 (phi - mean)'``: the kernel as an inner product."""
@@ -40,10 +34,6 @@ class Metric:
         if self.inverse is None:
             return centred / np.sqrt(self.variances)
         return centred @ np.linalg.cholesky(self.inverse)
-
-
-FLOOR = 1e-12
-"""Part of the mean squared score below which a feature counts as constant."""
 
 
 def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None = None) -> Metric:
@@ -61,12 +51,6 @@ def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None =
     covariance = np.where(mask, centred.T @ centred / len(phi), 0.0)
     covariance[np.diag_indices_from(covariance)] = variances * (1.0 + 1e-8)  # keeps nearly singular blocks invertible
     return Metric(mean, variances, np.linalg.inv(covariance), mask)
-
-
-def kernel_energy(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) -> float:
-    """``sum_ij A_i . A_j K(x_i, x_j)``: twice what the kernel takes from W ([L04] (34))."""
-    s = phi.T @ (coefficients - coefficients.mean(0))
-    return float((s * metric.solve(s)).sum())
 
 
 def score_gradient(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""From two-class machines to many classes: votes of pairs, one against the rest, error-correcting codes ([L04] 3)."""
+"""From two-class machines to many classes: votes of pairs, error-correcting codes ([L04] 3)."""
 
 import itertools
 
@@ -18,14 +18,12 @@ def vote(decisions: np.ndarray, log_lik: np.ndarray) -> np.ndarray:
     Two tied classes are settled by their own machine, more by the likelihoods [N, C] of the ML models ([L04] 6.2).
     Votes against the loser (negative voting) rank the classes alike, since every class stands in C - 1 pairs.
     """
-    n_classes = log_lik.shape[1]
-    listed = pairs(n_classes)
+    number = {pair: column for column, pair in enumerate(pairs(log_lik.shape[1]))}
     votes = np.zeros(log_lik.shape, int)
-    for column, (a, b) in enumerate(listed):
+    for (a, b), column in number.items():
         won = decisions[:, column] > 0
         votes[:, a] += won
         votes[:, b] += ~won
-    number = {pair: column for column, pair in enumerate(listed)}
     chosen = votes.argmax(1)
     top = votes == votes.max(1, keepdims=True)
     for i in np.flatnonzero(top.sum(1) > 1):
@@ -35,20 +33,6 @@ def vote(decisions: np.ndarray, log_lik: np.ndarray) -> np.ndarray:
         else:
             chosen[i] = tied[log_lik[i, tied].argmax()]
     return chosen
-
-
-def one_versus_rest(decisions: np.ndarray, log_lik: np.ndarray, values: bool = False) -> np.ndarray:
-    """Class of every sample from decisions [N, C], positive for the class against the rest.
-
-    A single positive decision settles it. Else the classes that claim the sample (all, where none does) are tied, and
-    the likelihoods [N, C] of the ML models decide: the scales of different machines do not compare ([L04] 3.1). With
-    ``values`` they are compared nevertheless.
-    """
-    if values:
-        return decisions.argmax(1)
-    claimed = decisions > 0
-    claimed[~claimed.any(1)] = True
-    return np.where(claimed, log_lik, -np.inf).argmax(1)
 
 
 def output_codes(n_classes: int, n_bits: int, rng: np.random.Generator, tries: int = 1000) -> np.ndarray:

@@ -1,16 +1,16 @@
 """Pairwise machines on the mixtures' score-spaces of two classes each: the systems of [L04] section 6."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from margo.gaussian.pool import GaussianPool
-from margo.kernel.descent import DescentOptions, Iteration, train
+from margo.kernel.descent import DescentOptions, Trained, train
 from margo.kernel.metric import measure
 from margo.kernel.multiclass import pairs
 from margo.kernel.scorespace import blocks, by_class, from_vector, moving_scores, score, to_vector
+from margo.kernel.svm import solve_binary
 
 MIXTURE = ("log_weights", "means", "variances")
 
@@ -35,29 +35,25 @@ class PairSystem:
         return np.stack(columns, axis=1) + self.bias
 
 
-def train_pair(x, signs, pool: GaussianPool, space, metric, options: DescentOptions, report=lambda line: None):
-    """Kernel and machine of two classes from their mixtures ``pool``, as :class:`margo.kernel.descent.Trained`;
-    ``signs`` [N] is +1 for the first."""
-    measured = partial(measure, kind=metric, blocks=blocks(space, 2, pool.n_gaussians // 2, pool.dimension))
-    return train(moving_scores(x, space, pool), to_vector(pool, pool), signs, options, measured, report=report)
+def train_kernel(x, y, pool: GaussianPool, space: str, metric: str, options: DescentOptions, solve=solve_binary,
+                 report=lambda line: None) -> Trained:  # fmt: skip
+    """Kernel and machine from the ML mixtures ``pool`` of all classes of ``x`` [N, D]: of two, ``y`` [N] being +1 for
+    the first and -1, or with ``solve_all`` the all-in-one machine that [L04] 7 plans, ``y`` being classes."""
+    measured = partial(measure, kind=metric, blocks=blocks(space, pool.n_states, pool.n_gaussians, pool.dimension))
+    return train(moving_scores(x, space, pool), to_vector(pool, pool), y, options, measured, solve, report)
 
 
-def train_pairs(
-    x: np.ndarray,
-    y: np.ndarray,
-    pool: GaussianPool,
-    space: str,
-    metric: str,
-    options: DescentOptions,
-    report: Callable[[tuple[int, int], Iteration], None] = lambda pair, line: None,
-) -> tuple[PairSystem, PairSystem]:
-    """``(initial, trained)`` systems of samples ``x`` [N, D] with classes ``y`` [N], from the ML mixtures ``pool``."""
+def train_pairs(x, y, pool: GaussianPool, space: str, metric: str, options: DescentOptions,
+                report=lambda pair, line: None) -> tuple[PairSystem, PairSystem]:  # fmt: skip
+    """``(initial, trained)`` systems of samples ``x`` [N, D] with classes ``y`` [N], from the ML mixtures ``pool``;
+    ``report`` is told every :class:`margo.kernel.descent.Iteration` of each pair."""
     trained, starts = [], []
     for a, b in pairs(pool.n_states):
         own = (y == a) | (y == b)
         starts.append(pool.take([a, b]))
         signs = np.where(y[own] == a, 1, -1)
-        trained.append(train_pair(x[own], signs, starts[-1], space, metric, options, partial(report, (a, b))))
+        told = partial(report, (a, b))
+        trained.append(train_kernel(x[own], signs, starts[-1], space, metric, options, report=told))
 
     def system(mixtures, weights, bias):
         return PairSystem(space, pool, mixtures, np.stack(weights)[:, :, 0], np.concatenate(bias))

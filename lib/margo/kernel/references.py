@@ -14,21 +14,13 @@ GRIDS = {
 
 def make(system: str, **settings):
     """An unfitted classifier."""
-    if system == "svm-rbf":
-        from sklearn.svm import SVC
-
-        return SVC(kernel="rbf", **settings)
-    if system == "svm-linear":
-        from sklearn.svm import SVC
-
-        return SVC(kernel="linear", **settings)
-    if system == "qda":
-        from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
-
-        return QuadraticDiscriminantAnalysis(**settings)
+    from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
     from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.svm import SVC
 
-    return KNeighborsClassifier(**settings)
+    if system.startswith("svm-"):
+        return SVC(kernel=system.removeprefix("svm-"), **settings)
+    return (QuadraticDiscriminantAnalysis if system == "qda" else KNeighborsClassifier)(**settings)
 
 
 def choose(system: str, x, y, groups) -> dict:

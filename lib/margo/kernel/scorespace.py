@@ -11,7 +11,7 @@ from numba import njit
 
 from margo.errors import MargoError
 from margo.gaussian import em
-from margo.gaussian.mixtures import log_components
+from margo.gaussian.mixtures import log_components, share_components
 from margo.gaussian.pool import GaussianPool
 
 SPACES = ("ll", "llr", "fisher", "ll-mean", "ll-mean-var", "llr-mean", "llr-mean-var")
@@ -44,48 +44,34 @@ def from_vector(vector: np.ndarray, start: GaussianPool) -> GaussianPool:
     return replace(start, means=means * np.sqrt(start.variances), covariances=np.exp(log_variances))
 
 
+def gradient_to_vector(pool: GaussianPool, start: GaussianPool, d_means, d_variances) -> np.ndarray:
+    """Chain rule of :func:`from_vector`."""
+    return np.concatenate([(d_means * np.sqrt(start.variances)).ravel(), (d_variances * pool.variances).ravel()])
+
+
 def moving_scores(x, space: str, start: GaussianPool):
     """``scores(theta)`` for :func:`margo.kernel.descent.train`: scores, and their gradient by the vector of
-    :func:`to_vector`, whose chain rule is applied."""
+    :func:`to_vector`."""
 
     def scores(theta):
         moved = from_vector(theta, start)
         phi, pullback = score(moved, x, space)
-
-        def by_vector(d_phi):
-            d_means, d_variances = pullback(d_phi)
-            deviations = np.sqrt(start.variances)
-            return np.concatenate([(d_means * deviations).ravel(), (d_variances * moved.variances).ravel()])
-
-        return phi, by_vector
+        return phi, lambda d_phi: gradient_to_vector(moved, start, *pullback(d_phi))
 
     return scores
 
 
-def parts(space: str) -> tuple[str, bool, bool]:
-    """``(likelihood, means, variances)`` of a space's name; likelihood is ``none``, ``each`` or ``ratio``."""
+def layout(space: str, classes: int) -> tuple[np.ndarray, bool, bool]:
+    """``(likelihoods [C, L], means, variances)`` of a space's name: what multiplies log-likelihoods [N, C] to give its
+    likelihood part [N, L] (none, each or the ratio of two), and whether it has derivatives."""
     if space not in SPACES:
         raise MargoError(f"score-space {space!r}: expected one of {' '.join(SPACES)}")
     if space == "fisher":
-        return "none", True, True
+        return np.empty((classes, 0)), True, True
     head, *rest = space.split("-")
-    return {"ll": "each", "llr": "ratio"}[head], "mean" in rest, "var" in rest
-
-
-@njit(cache=True)
-def _derivatives(x, posteriors, means, variances):
-    """First derivatives of ``ln p(x|theta)`` by means and variances, [N, K, D] each ([L04] (62), (63))."""
-    n, k, d = len(x), means.shape[0], means.shape[1]
-    by_mean = np.empty((n, k, d))
-    by_variance = np.empty((n, k, d))
-    for i in range(n):
-        for j in range(k):
-            gamma = posteriors[i, j]
-            for a in range(d):
-                e = (x[i, a] - means[j, a]) / variances[j, a]
-                by_mean[i, j, a] = gamma * e
-                by_variance[i, j, a] = 0.5 * gamma * (e * e - 1.0 / variances[j, a])
-    return by_mean, by_variance
+    if head == "llr" and classes != 2:
+        raise MargoError(f"score-space {space}: a likelihood ratio needs 2 classes, found {classes}")
+    return np.eye(classes) if head == "ll" else np.array([[1.0], [-1.0]]), "mean" in rest, "var" in rest
 
 
 @njit(cache=True)
@@ -99,8 +85,7 @@ def _curvature(x, posteriors, means, variances, d_loglik, on_mean, on_variance):
     """
     n, classes, mixtures = posteriors.shape
     dims = x.shape[1]
-    d_means = np.zeros((classes, mixtures, dims))
-    d_variances = np.zeros((classes, mixtures, dims))
+    d_means, d_variances = np.zeros((classes, mixtures, dims)), np.zeros((classes, mixtures, dims))
     r = np.empty(mixtures)
     for i in range(n):
         for c in range(classes):
@@ -119,12 +104,9 @@ def _curvature(x, posteriors, means, variances, d_loglik, on_mean, on_variance):
                 for a in range(dims):
                     p = 1.0 / variances[c, j, a]
                     e = (x[i, a] - means[c, j, a]) * p
-                    um = on_mean[i, c, j, a]
-                    uv = on_variance[i, c, j, a]
+                    um, uv = on_mean[i, c, j, a], on_variance[i, c, j, a]
                     d_means[c, j, a] += weight * e - gamma * p * (um + e * uv)
-                    d_variances[c, j, a] += weight * 0.5 * (e * e - p) + gamma * p * (
-                        (0.5 * p - e * e) * uv - e * um
-                    )
+                    d_variances[c, j, a] += weight * 0.5 * (e * e - p) + gamma * p * ((0.5 * p - e * e) * uv - e * um)
     return d_means, d_variances
 
 
@@ -135,58 +117,40 @@ def score(pool: GaussianPool, x: np.ndarray, space: str):
     ``pullback(d_phi [N, P])`` returns ``sum_i d_phi_i' (d phi_i / d theta)`` as ``(d_means, d_variances)``, each
     [K, D]: the product with the second derivatives of (44).
     """
-    likelihood, by_means, by_variances = parts(space)
     classes, mixtures, dims = by_class(pool, pool.means).shape
-    if likelihood == "ratio" and classes != 2:
-        raise MargoError(f"score-space {space}: a likelihood ratio needs 2 classes, found {classes}")
-    log_p = log_components(pool, x).reshape(len(x), classes, mixtures)
-    peak = log_p.max(2)
-    posteriors = np.exp(log_p - peak[..., None])
-    total = posteriors.sum(2)
-    posteriors /= total[..., None]
-    log_lik = peak + np.log(total)
-
-    columns = []
-    if likelihood == "ratio":
-        columns.append(log_lik[:, :1] - log_lik[:, 1:])
-    elif likelihood == "each":
-        columns.append(log_lik)
-    if by_means or by_variances:
-        d_mean, d_variance = _derivatives(x, posteriors.reshape(len(x), -1), pool.means, pool.variances)
-        wanted = [d for d, on in ((d_mean, by_means), (d_variance, by_variances)) if on]
-        # [N, C, kinds * M * D]: class by class, means before variances
-        stacked = np.concatenate([d.reshape(len(x), classes, -1) for d in wanted], axis=2)
+    likelihoods, *wanted = layout(space, classes)
+    log_lik, posteriors = share_components(log_components(pool, x), pool.offsets)
+    columns = [log_lik @ likelihoods]
+    if any(wanted):
+        # first derivatives ([L04] (62), (63)), [N, C, kinds * M * D]: class by class, means before variances
+        e, gamma = (x[:, None] - pool.means) / pool.variances, posteriors[:, :, None]
+        derivatives = [gamma * e] if wanted[0] else []
+        derivatives += [0.5 * gamma * (e * e - 1.0 / pool.variances)] if wanted[1] else []
+        stacked = np.concatenate([d.reshape(len(x), classes, -1) for d in derivatives], axis=2)
         columns.append(stacked.reshape(len(x), -1))
-    phi = np.concatenate(columns, axis=1)
-    n_likelihood = {"none": 0, "ratio": 1, "each": classes}[likelihood]
 
     def pullback(d_phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        d_loglik = np.zeros((len(x), classes))
-        if likelihood == "ratio":
-            d_loglik[:, 0], d_loglik[:, 1] = d_phi[:, 0], -d_phi[:, 0]
-        elif likelihood == "each":
-            d_loglik[:] = d_phi[:, :classes]
-        on = [np.zeros((len(x), classes, mixtures, dims)) for _ in range(2)]
-        rest = d_phi[:, n_likelihood:].reshape(len(x), classes, -1)
-        for kind, wanted in enumerate((by_means, by_variances)):
-            if wanted:
-                on[kind] = np.ascontiguousarray(rest[:, :, : mixtures * dims]).reshape(on[kind].shape)
-                rest = rest[:, :, mixtures * dims :]
-        arrays = by_class(pool, pool.means), by_class(pool, pool.variances)
-        return tuple(d.reshape(pool.means.shape) for d in _curvature(x, posteriors, *arrays, d_loglik, on[0], on[1]))
+        d_loglik, rest = np.split(d_phi, [likelihoods.shape[1]], axis=1)
+        rest = rest.reshape(len(x), classes, -1)
+        on = [np.zeros((len(x), classes, mixtures, dims)) for _ in wanted]
+        for kind in np.flatnonzero(wanted):
+            on[kind] = np.ascontiguousarray(rest[:, :, : mixtures * dims]).reshape(on[kind].shape)
+            rest = rest[:, :, mixtures * dims :]
+        arrays = posteriors.reshape(len(x), classes, -1), by_class(pool, pool.means), by_class(pool, pool.variances)
+        curved = _curvature(x, *arrays, d_loglik @ likelihoods.T, *on)
+        return tuple(d.reshape(pool.means.shape) for d in curved)
 
-    return phi, pullback
+    return np.concatenate(columns, axis=1), pullback
 
 
-def blocks(space: str, classes: int, components: int, dims: int) -> np.ndarray:
+def blocks(space: str, classes: int, gaussians: int, dims: int) -> np.ndarray:
     """Block of every feature for a block-diagonal metric, int [P].
 
-    Each likelihood is a block of its own; so are the derivatives by one component's means, and by its variances.
+    Each likelihood is a block of its own; so are the derivatives by one Gaussian's means, and by its variances.
     """
-    likelihood, by_means, by_variances = parts(space)
-    n_likelihood = {"none": 0, "ratio": 1, "each": classes}[likelihood]
-    n_vectors = classes * components * (by_means + by_variances)
-    return np.concatenate([np.arange(n_likelihood), n_likelihood + np.repeat(np.arange(n_vectors), dims)])
+    likelihoods, *wanted = layout(space, classes)
+    first = likelihoods.shape[1]
+    return np.concatenate([np.arange(first), first + np.repeat(np.arange(gaussians * sum(wanted)), dims)])
 
 
 def fisher_ratios(phi: np.ndarray, y: np.ndarray) -> np.ndarray:

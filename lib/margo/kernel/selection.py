@@ -8,6 +8,7 @@ at a time compares systems without a test set, and tells how many of the best sh
 import itertools
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 
 import numpy as np
 
@@ -15,37 +16,37 @@ from margo.errors import MargoError
 from margo.gaussian.mixtures import log_mixtures
 from margo.gaussian.pool import GaussianPool
 from margo.kernel.descent import DescentOptions
-from margo.kernel.joint import train_joint
 from margo.kernel.metric import measure
-from margo.kernel.multiclass import decode, one_versus_rest, output_codes, pairs, vote
-from margo.kernel.pairs import train_pair
+from margo.kernel.multiclass import decode, output_codes, pairs, vote
+from margo.kernel.pairs import train_kernel
 from margo.kernel.scorespace import SPACES, fit_mixtures, from_vector, score
 from margo.kernel.svm import solve_all, solve_binary
 
-SCHEMES = ("pairs", "rest", "codes", "joint")
-ROUGH = {"tolerance": 1e-2, "max_epochs": 300}
-"""How well the all-in-one machine is solved where its mixtures stay: a hundredth of its margin."""
-SMALL = 1e-5
-"""Part of a kernel's largest eigenvalue below which a direction is left out."""
+SCHEMES = ("pairs", "rest", "codes", "joint")  # votes of pairs, one against the rest, output codes, all-in-one machine
+ROUGH = {"tolerance": 1e-2, "max_epochs": 300}  # of an all-in-one machine whose mixtures stay: 1/100 of its margin
+SMALL = 1e-5  # part of a kernel's largest eigenvalue below which a direction is left out
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a system consists of."""
+    """What a system consists of.
+
+    The spaces ``llr`` and its derivatives are of each pair's own two mixtures, the others of all classes' mixtures.
+    """
 
     mixtures: int = 2
     tied: bool = True
-    floor: float = 1e-2
-    """Least variance, a part of the variance of the data"""
+    floor: float = 1e-2  # least variance, a part of the variance of the data
     space: str = "ll"
-    """``llr`` and its derivatives are spaces of each pair's own two mixtures, the others of all classes' mixtures"""
     scheme: str = "joint"
-    """Votes of pairs, one against the rest, output codes, or the all-in-one machine"""
-    width: float = 0.0
-    """Of a Gaussian kernel, in root mean square distances between scores; 0 is the inner product of [L04] (26)"""
+    width: float = 0.0  # of a Gaussian kernel, in root mean square distances between scores; 0: [L04] (26)
     cost: float = 1.0
-    iterations: int = 0
-    """Max-margin steps on the mixtures"""
+    iterations: int = 0  # max-margin steps on the mixtures
+
+    @property
+    def mixture(self) -> tuple[int, bool, float]:
+        """What the mixtures that EM finds depend on."""
+        return self.mixtures, self.tied, self.floor
 
 
 def is_sound(setting: Setting) -> bool:
@@ -106,15 +107,19 @@ def kernel_features(phi: np.ndarray, n: int, width: float) -> np.ndarray:
     return kernel @ (vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def steps(setting: Setting) -> DescentOptions:
-    return DescentOptions(cost=setting.cost, iterations=setting.iterations, step=0.1)
+def centre_groups(x: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Take each group's (speaker's) own mean from its samples: no label is used."""
+    centred = np.array(x, float)
+    for group in np.unique(groups):
+        own = groups == group
+        centred[own] -= centred[own].mean(0)
+    return centred
 
 
 def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: np.ndarray | None) -> list[np.ndarray]:
     """Decisions [N', machines] on ``rest`` of each setting's machines, from one pool trained on ``x``, ``y``."""
     classes, n = pool.n_states, len(x)
     both = np.concatenate([x, rest])
-    listed = pairs(classes)
 
     @cache
     def scores(space):
@@ -132,13 +137,16 @@ def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: 
         machine = solve_binary(rows[: len(signs)], signs, cost)
         return rows[-len(rest) :] @ machine.weights[:, 0] + machine.bias[0]
 
+    def trained(setting, rows, labels, start, solve):
+        options = DescentOptions(cost=setting.cost, iterations=setting.iterations, step=0.1)
+        made = train_kernel(rows, labels, start, setting.space, "diagonal", options, solve)
+        return made.decide(score(from_vector(made.theta, start), rest, setting.space)[0])
+
     def of_pair(setting, pair):
         own = (y == pair[0]) | (y == pair[1])
         signs = np.where(y[own] == pair[0], 1, -1)
         if setting.iterations:
-            start = pool.take(pair)
-            trained = train_pair(x[own], signs, start, setting.space, "diagonal", steps(setting))
-            return trained.decide(score(from_vector(trained.theta, start), rest, setting.space)[0])[:, 0]
+            return trained(setting, x[own], signs, pool.take(pair), solve_binary)[:, 0]
         if setting.space.startswith("llr"):
             return binary(features(setting.space, setting.width, pair), signs, setting.cost)
         rows = features(setting.space, setting.width)
@@ -146,8 +154,7 @@ def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: 
 
     def of_all(setting):
         if setting.iterations:
-            trained = train_joint(x, y, pool, setting.space, steps(setting))
-            return trained.decide(score(from_vector(trained.theta, pool), rest, setting.space)[0])
+            return trained(setting, x, y, pool, solve_all)
         rows = features(setting.space, setting.width)
         machine = solve_all(rows[:n], y, setting.cost, **ROUGH)
         return rows[n:] @ machine.weights + machine.bias
@@ -156,7 +163,7 @@ def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: 
         if setting.scheme == "joint":
             return of_all(setting)
         if setting.scheme == "pairs":
-            columns = [of_pair(setting, pair) for pair in listed]
+            columns = [of_pair(setting, pair) for pair in pairs(classes)]
         else:
             questions = np.where(np.eye(classes, dtype=bool), 1, -1) if setting.scheme == "rest" else code
             rows = features(setting.space, setting.width)
@@ -172,7 +179,7 @@ def classify(x, y, rest, settings: list[Setting], starts: int, seed, bits: int =
     The settings share the mixtures that EM finds: they may differ in all but mixtures, tying and floor. Start s of
     ``seed`` (numbers) is the same whatever the settings and the number of starts; output codes have ``bits``.
     """
-    mixtures, tied, floor = {(setting.mixtures, setting.tied, setting.floor) for setting in settings}.pop()
+    mixtures, tied, floor = settings[0].mixture
     unsound = [setting for setting in settings if not is_sound(setting)]
     if unsound:
         raise MargoError(f"no such system: {unsound[0]}")
@@ -195,7 +202,7 @@ def settle(scheme: str, decisions: np.ndarray, log_lik: np.ndarray, code: np.nda
         return vote(decisions, log_lik)
     if scheme == "codes":
         return decode(decisions, code, log_lik)
-    return one_versus_rest(decisions, log_lik, values=True)
+    return decisions.argmax(1)
 
 
 def rank(settings: list[Setting], errors: np.ndarray) -> list[int]:
@@ -230,8 +237,5 @@ def choose(settings: list[Setting], decided: np.ndarray, y, groups, sizes) -> tu
 
 def families(settings: list[Setting]) -> list[list[Setting]]:
     """The settings in groups that share their mixtures, for :func:`classify`."""
-
-    def mixture(setting):
-        return setting.mixtures, setting.tied, setting.floor
-
+    mixture = attrgetter("mixture")
     return [list(group) for _, group in itertools.groupby(sorted(settings, key=mixture), mixture)]

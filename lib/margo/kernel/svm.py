@@ -16,16 +16,30 @@ from numba import njit
 class Machine:
     """A solved dual: decision of sample z is ``z @ weights + bias``."""
 
-    coefficients: np.ndarray
-    """[N, M]: alpha_i y_i (M = 1), or one column per class"""
-    weights: np.ndarray
-    """[P, M]"""
-    bias: np.ndarray
-    """[M]"""
-    objective: float
-    """Value of the dual, W of [L04] (11)"""
-    violation: float
-    """What is left: relative duality gap (interior point) or largest violation of the KKT conditions"""
+    coefficients: np.ndarray  # [N, M]: alpha_i y_i (M = 1), or one column per class
+    weights: np.ndarray  # [P, M]
+    bias: np.ndarray  # [M]
+    objective: float  # value of the dual, W of [L04] (11)
+    violation: float  # what is left: relative duality gap (interior point) or largest violation of the KKT conditions
+
+
+@njit(cache=True, inline="always")
+def _may_grow(sign, alpha, cost):
+    """Whether alpha y may grow; with the other sign, whether it may fall."""
+    return alpha < cost if sign > 0 else alpha > 0
+
+
+@njit(cache=True)
+def _extremes(y, f, alpha, cost):
+    """``(up, largest, down, smallest)`` rise y - f of the samples whose alpha y may grow, and whose may fall."""
+    up, best, down, worst = -1, -np.inf, -1, np.inf
+    for i in range(len(y)):
+        rise = y[i] - f[i]
+        if rise > best and _may_grow(y[i], alpha[i], cost):
+            up, best = i, rise
+        if rise < worst and _may_grow(-y[i], alpha[i], cost):
+            down, worst = i, rise
+    return up, best, down, worst
 
 
 @njit(cache=True)
@@ -33,32 +47,23 @@ def _smo(kernel, y, cost, alpha, tolerance, max_steps):
     """Sequential minimal optimisation, second-order choice of pairs; ``alpha`` [N] is changed in place.
 
     Keeps ``f = kernel @ (alpha y)``, so that the dual gradient of alpha_i is ``1 - y_i f_i``: a step costs O(N).
-    Returns (bias, objective, violation).
+    Returns (bias, violation).
     """
     n = len(y)
     f = kernel @ (alpha * y)
     violation = np.inf
     for _ in range(max_steps):
-        up, best = -1, -np.inf
-        down, worst = -1, np.inf
-        for i in range(n):
-            rise = y[i] - f[i]
-            if (rise > best) and ((y[i] > 0 and alpha[i] < cost) or (y[i] < 0 and alpha[i] > 0)):
-                up, best = i, rise
-            if (rise < worst) and ((y[i] > 0 and alpha[i] > 0) or (y[i] < 0 and alpha[i] < cost)):
-                down, worst = i, rise
+        up, best, down, worst = _extremes(y, f, alpha, cost)
         violation = best - worst
         if violation < tolerance:
             break
         gain_best = -1.0
         for i in range(n):
-            if (y[i] > 0 and alpha[i] > 0) or (y[i] < 0 and alpha[i] < cost):
-                slope = best - (y[i] - f[i])
-                if slope > 0:
-                    curve = max(kernel[up, up] + kernel[i, i] - 2.0 * kernel[up, i], 1e-12)
-                    gain = slope * slope / curve
-                    if gain > gain_best:
-                        down, gain_best = i, gain
+            slope = best - (y[i] - f[i])
+            if slope > 0 and _may_grow(-y[i], alpha[i], cost):
+                gain = slope * slope / max(kernel[up, up] + kernel[i, i] - 2.0 * kernel[up, i], 1e-12)
+                if gain > gain_best:
+                    down, gain_best = i, gain
         curve = max(kernel[up, up] + kernel[down, down] - 2.0 * kernel[up, down], 1e-12)
         step = (best - (y[down] - f[down])) / curve
         step = min(step, cost - alpha[up] if y[up] > 0 else alpha[up])
@@ -68,18 +73,10 @@ def _smo(kernel, y, cost, alpha, tolerance, max_steps):
         for i in range(n):
             f[i] += step * (kernel[up, i] - kernel[down, i])
     f = kernel @ (alpha * y)
-    low, high, on_margin, count = -np.inf, np.inf, 0.0, 0
-    for i in range(n):
-        rise = y[i] - f[i]
-        if 0.0 < alpha[i] < cost:
-            on_margin += rise
-            count += 1
-        if (y[i] > 0 and alpha[i] < cost) or (y[i] < 0 and alpha[i] > 0):
-            low = max(low, rise)
-        if (y[i] > 0 and alpha[i] > 0) or (y[i] < 0 and alpha[i] < cost):
-            high = min(high, rise)
-    bias = on_margin / count if count else 0.5 * (low + high)
-    return bias, alpha.sum() - 0.5 * (alpha * y * f).sum(), violation
+    _, low, _, high = _extremes(y, f, alpha, cost)
+    on_margin = (y - f)[(alpha > 0.0) & (alpha < cost)]
+    bias = on_margin.mean() if len(on_margin) else 0.5 * (low + high)
+    return bias, violation
 
 
 @njit(cache=True)
@@ -143,13 +140,9 @@ class Point(NamedTuple):
 @njit(cache=True)
 def _inside(y, cost):
     """The first point, as far inside the box as sum alpha y = 0 allows."""
-    n, positive = len(y), (y > 0).sum()
-    alpha, room = np.empty(n), np.empty(n)
-    for i in range(n):
-        alpha[i] = 0.5 * cost * min(positive, n - positive) / (positive if y[i] > 0 else n - positive)
-        room[i] = cost - alpha[i]
-    return Point(alpha, room, np.ones(n), np.ones(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
-                 np.empty(n), np.empty(n))  # fmt: skip
+    n, positive, new = len(y), (y > 0).sum(), np.empty((7, len(y)))
+    alpha = 0.5 * cost * min(positive, n - positive) / np.where(y > 0, positive, n - positive)
+    return Point(alpha, cost - alpha, np.ones(n), np.ones(n), new[0], new[1], new[2], new[3], new[4], new[5], new[6])
 
 
 @njit(cache=True, error_model="numpy")
@@ -187,18 +180,12 @@ def _find_step(at, er, ey, step_b):
     """Steps of alpha and both multipliers towards their targets; returns how far they may go, times 1 / 0.995."""
     length = 1.0 / 0.995
     for i in range(len(er)):
-        move = er[i] - step_b * ey[i]
-        at.step_alpha[i] = move
+        move = at.step_alpha[i] = er[i] - step_b * ey[i]
         at.step_s[i] = (at.target_s[i] - at.s[i] * move) / at.alpha[i] - at.s[i]
         at.step_t[i] = (at.target_t[i] + at.t[i] * move) / at.room[i] - at.t[i]
-        if move < 0.0:
-            length = min(length, -at.alpha[i] / move)
-        elif move > 0.0:
-            length = min(length, at.room[i] / move)
-        if at.step_s[i] < 0.0:
-            length = min(length, -at.s[i] / at.step_s[i])
-        if at.step_t[i] < 0.0:
-            length = min(length, -at.t[i] / at.step_t[i])
+        for value, step in ((at.alpha[i], move), (at.room[i], -move), (at.s[i], at.step_s[i]), (at.t[i], at.step_t[i])):
+            if step < 0.0:
+                length = min(length, -value / step)
     return length
 
 
@@ -211,9 +198,8 @@ def _aim(at, complementarity, length):
         after += (at.s[i] + reach * at.step_s[i]) * (at.alpha[i] + reach * at.step_alpha[i])
         after += (at.t[i] + reach * at.step_t[i]) * (at.room[i] - reach * at.step_alpha[i])
     centre = complementarity / (2 * n) * (after / complementarity) ** 3
-    for i in range(n):
-        at.target_s[i] = centre - at.step_s[i] * at.step_alpha[i]
-        at.target_t[i] = centre + at.step_t[i] * at.step_alpha[i]
+    at.target_s[:] = centre - at.step_s * at.step_alpha
+    at.target_t[:] = centre + at.step_t * at.step_alpha
 
 
 @njit(cache=True, error_model="numpy")
@@ -245,19 +231,17 @@ def _interior(d, y, cost, tolerance, max_steps):
         at.target_t[:] = 0.0
         length, step_b = 1.0, 0.0
         for phase in range(2):  # straight for the solution, then with the targets that this gives
-            for i in range(n):
-                rhs[i] = at.target_s[i] / at.alpha[i] - at.s[i] - at.target_t[i] / at.room[i] + at.t[i] - at.residual[i]
+            rhs[:] = at.target_s / at.alpha - at.s - at.target_t / at.room + at.t - at.residual
             _newton_solve(d, at.theta, inner, rhs, er)
             step_b = ((y * er).sum() + balance) / yey
             length = _find_step(at, er, ey, step_b)
             if phase == 0:
                 _aim(at, complementarity, length)
         length = min(1.0, 0.995 * length)
-        for i in range(n):
-            at.alpha[i] += length * at.step_alpha[i]
-            at.room[i] -= length * at.step_alpha[i]
-            at.s[i] += length * at.step_s[i]
-            at.t[i] += length * at.step_t[i]
+        at.alpha[:] += length * at.step_alpha
+        at.room[:] -= length * at.step_alpha
+        at.s[:] += length * at.step_s
+        at.t[:] += length * at.step_t
         b += length * step_b
     return best, best_b, gap
 
@@ -269,20 +253,17 @@ def solve_binary(z, y, cost=1.0, start=None, tolerance=None, max_steps=1_000_000
     violation of 1e-5), from ``start``, the coefficients [N, 1] of an earlier solution on the same samples with the
     same cost. ``tolerance`` replaces either bound.
     """
-    y = np.asarray(y, float)
-    if 4 * z.shape[1] <= len(z):
+    y, few = np.asarray(y, float), 4 * z.shape[1] <= len(z)
+    if few:
         bound = tolerance or 1e-9
         alpha, bias, violation = _interior(np.ascontiguousarray(z * y[:, None]), y, cost, bound, 100)
         alpha = np.clip(alpha, 0.0, cost)
-        if violation < 1e3 * bound:
-            w = z.T @ (alpha * y)
-            value = alpha.sum() - 0.5 * (w * w).sum()
-            return Machine((alpha * y)[:, None], w[:, None], np.array([bias]), float(value), float(violation))
-        start = None  # rounding stopped the interior point short
-    alpha = np.zeros(len(z)) if start is None else np.clip(start[:, 0] * y, 0.0, cost)
-    bias, objective, violation = _smo(z @ z.T, y, cost, alpha, tolerance or 1e-5, max_steps)
+    if not few or violation >= 1e3 * bound:  # rounding may stop the interior point short
+        alpha = np.zeros(len(z)) if few or start is None else np.clip(start[:, 0] * y, 0.0, cost)
+        bias, violation = _smo(z @ z.T, y, cost, alpha, tolerance or 1e-5, max_steps)
     w = z.T @ (alpha * y)
-    return Machine((alpha * y)[:, None], w[:, None], np.array([bias]), float(objective), float(violation))
+    value = alpha.sum() - 0.5 * (w * w).sum()
+    return Machine((alpha * y)[:, None], w[:, None], np.array([bias]), float(value), float(violation))
 
 
 @njit(cache=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from margo.errors import MargoError
 from margo.formats.paper import Paper, read_paper
 from margo.formats.plots import PLOTS, read_plots, read_progress
-from margo.formats.scores import read_score
+from margo.formats.scores import NEEDED, read_score
 from margo.formats.systems import Systems, read_systems, system_of
 from margo.formats.transcripts import read_transcripts, read_utt2spk
 from margo.report.columns import measure
@@ -98,10 +98,8 @@ def read_corpus(exp: Path) -> tuple[str, bool]:
         value = json.loads(path.read_text(encoding="utf-8"))
         name, synthetic = value["corpus"], value["synthetic"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise MargoError(
-            f"{path}: needs {{corpus, synthetic}} to label results ({type(error).__name__}: {error}): "
-            "run the data stage first (--stage 0)"
-        ) from None
+        raise MargoError(f"{path}: needs {{corpus, synthetic}} to label results ({type(error).__name__}: {error}): "
+                         "run the data stage first (--stage 0)") from None  # fmt: skip
     if not isinstance(name, str) or not isinstance(synthetic, bool):
         raise MargoError(f"{path}: found {value}, expected a name in corpus and true or false in synthetic")
     return name, synthetic
@@ -119,8 +117,7 @@ def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str,
     rows = []
     for key in sorted(places):
         folder, score = places[key]
-        row = {name: score[name] for name in ("system", "mixtures", "set", "metric")}
-        row |= {name: score[name] for name in ("percent", "errors", "total", "ci95")}
+        row = {name: score[name] for name in NEEDED}
         ser = score.get("ser")
         row["ser"] = {**ser, "paper": figure(paper, score, "ser", corpus)} if ser else None
         row["seconds"] = score.get("seconds")
@@ -131,8 +128,7 @@ def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str,
 
 
 def row_key(score: dict, systems: Systems) -> tuple:
-    place = SETS.index(score["set"]) if score["set"] in SETS else len(SETS)
-    rank = systems.rank(score["system"])
+    place, rank = (*SETS, score["set"]).index(score["set"]), systems.rank(score["system"])
     return (score.get("task", ""), place, score["metric"], rank, score["system"], score["mixtures"])
 
 
@@ -151,9 +147,8 @@ def comparisons(folder: Path, score: dict, places: dict, systems: Systems) -> di
         other = places.get(row_key({**score, "system": name}, systems)) if name else None
         if other and (value := against(folder, score, *other)):
             compared[name] = {"system": name, **value}
-    baseline = next((name for name in baselines if name in compared), None)
-    if baseline:
-        values["versus"] = compared[baseline]
+    if baseline := next((compared[name] for name in baselines if name in compared), None):
+        values["versus"] = baseline
     if same:
         values["unchanged"] = start
     elif start in compared:
@@ -163,9 +158,8 @@ def comparisons(folder: Path, score: dict, places: dict, systems: Systems) -> di
 
 def against(folder: Path, score: dict, other: Path, theirs: dict) -> dict | None:
     """Relative change of errors and p against another system, where both are single runs on the same data."""
-    if "runs" in score or "runs" in theirs or not theirs["errors"]:
-        return None
-    if not all((each / "score" / "per_utt").exists() for each in (folder, other)):
+    told = all((each / "score" / "per_utt").exists() for each in (folder, other))
+    if "runs" in score or "runs" in theirs or not theirs["errors"] or not told:
         return None
     result = compare_folders(other, folder)
     change = 100 * (score["percent"] / theirs["percent"] - 1)
@@ -191,11 +185,11 @@ def model_of(folder: Path) -> dict | None:
     """The record of the one model that a score is of, also where the run was moved as a whole."""
     place = next((each for each in (folder, *folder.parents[:3]) if (each / record.NAME).exists()), None)
     options = ((record.of(folder) or {}).get("options") or {}) if place else {}
-    models = options.get("model")
-    models = models if isinstance(models, list) else [models]
-    if len(models) != 1 or not models[0] or not options.get("out"):
+    model = options.get("model")
+    model = model[0] if isinstance(model, list) and len(model) == 1 else model
+    if not isinstance(model, str) or not model or not options.get("out"):
         return None
-    return record.read(place / os.path.relpath(models[0], options["out"])) or record.read(models[0])
+    return record.read(place / os.path.relpath(model, options["out"])) or record.read(model)
 
 
 # -- other things ------------------------------------------------------------------------------------------------------

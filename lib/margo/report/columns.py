@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 MEASURES = {"wer": "WER", "per": "PER", "err": "error"}
 LEVEL = 0.05  # largest p that is coloured
@@ -64,16 +65,12 @@ def interval(*keys) -> Callable[[dict], str | None]:
     return lambda row: None if (ends := held(*keys)(row)) is None else f"{ends[0]:.2f} to {ends[1]:.2f}"
 
 
-def change(key: str, row: dict) -> str:
-    """Change of errors against another system, which is named where it is not ML."""
-    name = row[key]["system"] + " " if key == "versus_start" else ""
-    return f"{name}{row[key]['relative']:+.0f} %"
-
-
-def against_start(row: dict) -> str | None:
-    if "unchanged" in row:
+def change(key: str, row: dict) -> str | None:
+    """Change of errors against another system, which is named where it is not ML; or of whom a row is no change."""
+    if key == "versus_start" and "unchanged" in row:
         return f"= {row['unchanged']}"
-    return change("versus_start", row) if "versus_start" in row else None
+    name = row[key]["system"] + " " if key == "versus_start" and key in row else ""
+    return f"{name}{row[key]['relative']:+.0f} %" if key in row else None
 
 
 def p_value(key: str) -> Callable[[dict], str | None]:
@@ -82,13 +79,8 @@ def p_value(key: str) -> Callable[[dict], str | None]:
 
 def verdict(key: str) -> Callable[[dict], str]:
     """Better (``good``) or worse (``bad``) than what it is compared with, where that is hardly chance."""
-
-    def kind(row):
-        if key not in row or row[key]["p"] > LEVEL:
-            return ""
-        return "good" if row[key]["relative"] < 0 else "bad"
-
-    return kind
+    named = {True: "good", False: "bad"}
+    return lambda row: named[row[key]["relative"] < 0] if key in row and row[key]["p"] <= LEVEL else ""
 
 
 COLUMNS = (
@@ -113,12 +105,11 @@ COLUMNS = (
     Column("", "95 %", held("ser", "ci95"), interval("ser", "ci95"), kind=lambda row: "ci"),
     Column("paper_ser", "paper SER", held("ser", "paper", "percent"), decimals(2, "ser", "paper", "percent"),
            hint=lambda row: held("ser", "paper", "source")(row) or ""),
-    Column("vs_ml", "vs ML", held("versus", "relative"), lambda row: change("versus", row) if "versus" in row else None,
-           kind=verdict("versus")),
+    Column("vs_ml", "vs ML", held("versus", "relative"), partial(change, "versus"), kind=verdict("versus")),
     Column("vs_ml_p", "p", held("versus", "p"), p_value("versus"), kind=verdict("versus")),
     Column("start", "", lambda row: row.get("unchanged") or held("versus_start", "system")(row)),
     Column("vs_start", "vs start", lambda row: 0 if "unchanged" in row else held("versus_start", "relative")(row),
-           against_start, kind=verdict("versus_start")),
+           partial(change, "versus_start"), kind=verdict("versus_start")),
     Column("vs_start_p", "p", held("versus_start", "p"), p_value("versus_start"), kind=verdict("versus_start")),
     Column("seconds", "train s", held("seconds"), decimals(0, "seconds")),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import numpy as np
 
 from margo.errors import MargoError, refuse
-from margo.formats.scores import read_per_utt, read_score
+from margo.formats.scores import NEEDED, read_per_utt, read_score
 
 
 def compare_folders(a, b, speakers: Mapping[str, str] | None = None, level: float = 0.05, seed: int = 0) -> dict:
@@ -18,8 +18,7 @@ def compare_folders(a, b, speakers: Mapping[str, str] | None = None, level: floa
     names = sorted(utterances[0])
     groups = None
     if speakers is not None:
-        unknown = [name for name in names if name not in speakers]
-        refuse([f"{name} has no speaker" for name in unknown], "speakers")
+        refuse([f"{name} has no speaker" for name in names if name not in speakers], "speakers")
         groups = np.array([speakers[name] for name in names])
     counts = np.array([[of[name][1] for name in names] for of in utterances])  # [2, N, CSID]
     errors, lengths = counts[:, :, 1:].sum(axis=2), counts[0][:, [0, 1, 3]].sum(axis=1)
@@ -28,8 +27,8 @@ def compare_folders(a, b, speakers: Mapping[str, str] | None = None, level: floa
     p = getattr(compared, f"p_{decisive}")
     better = None if p > level or compared.difference == 0 else ("b" if compared.difference > 0 else "a")
     return {
-        "a": {"folder": str(a), **_row(scores[0])},
-        "b": {"folder": str(b), **_row(scores[1])},
+        **{side: {"folder": str(folder)} | {key: score[key] for key in NEEDED}
+           for side, folder, score in zip("ab", (a, b), scores)},
         "unit": "utterance" if speakers is None else "speaker",
         "utterances": len(names),
         "utterances_that_differ": int(np.sum(errors[0] != errors[1])),
@@ -38,14 +37,12 @@ def compare_folders(a, b, speakers: Mapping[str, str] | None = None, level: floa
         "p": p,
         "level": level,
         "better": better,
-    }
+    }  # fmt: skip
 
 
 def _refuse_different(a, b, scores, utterances) -> None:
-    faults = []
-    for key in ("metric", "map"):
-        if scores[0].get(key) != scores[1].get(key):
-            faults.append(f"{key}: {scores[0].get(key)} and {scores[1].get(key)}")
+    pairs = {key: [score.get(key) for score in scores] for key in ("metric", "map")}
+    faults = [f"{key}: {one} and {other}" for key, (one, other) in pairs.items() if one != other]
     for one, other, names in ((a, b, utterances[0].keys() - utterances[1].keys()),
                               (b, a, utterances[1].keys() - utterances[0].keys())):  # fmt: skip
         if names:
@@ -58,10 +55,6 @@ def _refuse_different(a, b, scores, utterances) -> None:
     for folder, score in ((a, scores[0]), (b, scores[1])):
         if "runs" in score:
             raise MargoError(f"{folder} averages {len(score['runs'])} runs: compare single runs")
-
-
-def _row(score: dict) -> dict:
-    return {key: score[key] for key in ("system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95")}
 
 
 def table(result: dict) -> str:
@@ -89,11 +82,9 @@ def table(result: dict) -> str:
         "",
     ]
     name = {"mcnemar": "McNemar", "matched_pairs": "matched pairs"}[result["decisive"]]
-    if result["better"]:
-        lines.append(f"{result['better'].upper()} is better ({name}, p = {_p(result['p'])})")
-    else:
-        lines.append(f"no difference at the level {result['level']:g} ({name}, p = {_p(result['p'])})")
-    return "\n".join(lines)
+    better = result["better"]
+    verdict = f"{better.upper()} is better" if better else f"no difference at the level {result['level']:g}"
+    return "\n".join([*lines, f"{verdict} ({name}, p = {_p(result['p'])})"])
 
 
 def _p(value: float) -> str:

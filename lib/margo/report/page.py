@@ -2,6 +2,7 @@
 
 from html import escape
 
+from margo.formats.plots import is_number
 from margo.formats.systems import Systems, system_of
 from margo.report import svg
 from margo.report.collect import Report
@@ -155,10 +156,6 @@ def curve(system: str, key: str, runs: dict[str, list[dict]]) -> dict | None:
             series.append({"name": label, "x": xs, "y": ys})
     title = f"{system}: {key.replace('_', ' ')}"
     return {"title": title, "kind": "line", "x_label": "iteration", "y_label": "", "series": series} if series else None
-
-
-def is_number(value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
 def plots_section(report: Report) -> list[str]:

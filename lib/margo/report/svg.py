@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from html import escape
 
 COLOURS = 8
-MARKS = (  # what a system's rate is marked with: the first eight by circles, then squares, then triangles
-    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
-    "M-3.5 -3.5h7v7h-7z",
-    "M0 -4.5l4.5 8h-9z",
-)
+# What a system's rate is marked with: the first eight by circles, then squares, then triangles.
+MARKS = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-3.5 -3.5h7v7h-7z", "M0 -4.5l4.5 8h-9z")
 WIDTH, HEIGHT = 320, 230  # three stand beside each other in a page without their text getting small
 RATES_WIDTH, RATES_HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 54, 12, 12, 42
@@ -33,12 +30,10 @@ class Axis:
         share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
         return round(self.start + share * (self.end - self.start), 2)
 
-    def ticks(self) -> list[float]:
-        return log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high)
-
     def labels(self) -> dict[float, str]:
         """Ticks and what stands beside them."""
-        return dict(zip(self.ticks(), numbers(self.ticks(), even=not self.log)))
+        places = (log_ticks if self.log else ticks)(self.low, self.high)
+        return dict(zip(places, numbers(places, even=not self.log)))
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -92,20 +87,25 @@ def frame(x: Axis, y: Axis, x_label: str, y_label: str, x_names: dict[float, str
     """Grid lines, tick labels and axis titles; ``x_names`` replaces the numbers under the x axis."""
     parts = []
     for tick, name in y.labels().items():
-        parts.append(f'<line class="grid" x1="{x.start}" x2="{x.end}" y1="{y(tick)}" y2="{y(tick)}"/>')
-        place = f'x="{x.start - 6}" y="{y(tick) + 3.5:.2f}"'
-        parts.append(f'<text class="tick" text-anchor="end" {place}>{name}</text>')
+        parts.append(rule("grid", x.start, x.end, y(tick), y(tick)))
+        parts.append(text("tick", name, f'text-anchor="end" x="{x.start - 6}" y="{y(tick) + 3.5:.2f}"'))
     for tick, name in (x_names or x.labels()).items():
         if not x_names:
-            parts.append(f'<line class="grid" x1="{x(tick)}" x2="{x(tick)}" y1="{y.start}" y2="{y.end}"/>')
-        parts.append(f'<text class="tick" text-anchor="middle" x="{x(tick)}" y="{y.start + 15}">{escape(name)}</text>')
-    middle = (y.start + y.end) / 2
-    parts.append(f'<line class="axis" x1="{x.start}" x2="{x.end}" y1="{y.start}" y2="{y.start}"/>')
-    parts.append(f'<text class="label" text-anchor="middle" x="{(x.start + x.end) / 2}" y="{y.start + 33}">'
-                 f"{escape(x_label)}</text>")  # fmt: skip
-    parts.append(f'<text class="label" text-anchor="middle" transform="translate(12 {middle}) rotate(-90)">'
-                 f"{escape(y_label)}</text>")  # fmt: skip
+            parts.append(rule("grid", x(tick), x(tick), y.start, y.end))
+        parts.append(text("tick", name, f'text-anchor="middle" x="{x(tick)}" y="{y.start + 15}"'))
+    middle, turned = (x.start + x.end) / 2, f"translate(12 {(y.start + y.end) / 2}) rotate(-90)"
+    parts.append(rule("axis", x.start, x.end, y.start, y.start))
+    parts.append(text("label", x_label, f'text-anchor="middle" x="{middle}" y="{y.start + 33}"'))
+    parts.append(text("label", y_label, f'text-anchor="middle" transform="{turned}"'))
     return parts
+
+
+def rule(kind: str, x1: float, x2: float, y1: float, y2: float) -> str:
+    return f'<line class="{kind}" x1="{x1}" x2="{x2}" y1="{y1}" y2="{y2}"/>'
+
+
+def text(kind: str, words, place: str) -> str:
+    return f'<text class="{kind}" {place}>{escape(str(words))}</text>'
 
 
 def svg(parts: Sequence[str], title: str, width: int = WIDTH, height: int = HEIGHT) -> str:
@@ -125,8 +125,7 @@ def area(xs, ys, plot: dict, zero: bool = False) -> tuple[Axis, Axis]:
 def line_plot(plot: dict) -> str:
     """Lines or points, over the classes of a region where there is one; see :mod:`margo.formats.plots`."""
     series, region = plot.get("series", []), plot.get("region")
-    xs = [value for one in series for value in one["x"]] + (region["x"] if region else [])
-    ys = [value for one in series for value in one["y"]] + (region["y"] if region else [])
+    xs, ys = ([value for one in (*series, region or {}) for value in one.get(key, ())] for key in "xy")
     x, y = area(xs, ys, plot)
     parts = region_cells(region, x, y) if region else []
     parts += frame(x, y, plot.get("x_label", ""), plot.get("y_label", ""))
@@ -168,12 +167,8 @@ def region_cells(region: dict, x: Axis, y: Axis) -> list[str]:
 
 def histogram(plot: dict) -> str:
     """Steps of one or more histograms over each other."""
-    x, y = area(
-        [edge for one in plot["series"] for edge in one["edges"]],
-        [count for one in plot["series"] for count in one["counts"]],
-        plot,
-        zero=True,
-    )
+    edges, counts = ([value for one in plot["series"] for value in one[key]] for key in ("edges", "counts"))
+    x, y = area(edges, counts, plot, zero=True)
     parts = frame(x, y, plot.get("x_label", ""), plot.get("y_label", "count"))
     for colour, one in enumerate(plot["series"]):
         path = f"M{x(one['edges'][0])} {y.start}"
@@ -198,7 +193,7 @@ def heatmap(plot: dict) -> str:
     parts = []
     for r, row in enumerate(values):
         middle = top + side * (r + 0.5) + 3.5
-        parts.append(f'<text class="tick" text-anchor="end" x="{left - 4}" y="{middle}">{escape(str(rows[r]))}</text>')
+        parts.append(text("tick", rows[r], f'text-anchor="end" x="{left - 4}" y="{middle}"'))
         for c, value in enumerate(row):
             hint = f"<title>{escape(f'{rows[r]} / {columns[c]}: {value:g}')}</title>"
             parts.append(
@@ -207,10 +202,10 @@ def heatmap(plot: dict) -> str:
             )
     for c, name in enumerate(columns):
         place = f"translate({left + side * (c + 0.5) + 3.5} {top + side * len(rows) + 4}) rotate(-90)"
-        parts.append(f'<text class="tick" text-anchor="end" transform="{place}">{escape(str(name))}</text>')
-    parts.append(f'<text class="label" x="4" y="{top - 8}">{escape(plot.get("y_label", ""))}</text>')
+        parts.append(text("tick", name, f'text-anchor="end" transform="{place}"'))
+    parts.append(text("label", plot.get("y_label", ""), f'x="4" y="{top - 8}"'))
     told = f"{plot.get('x_label', '')} (shades: {low:g} to {high:g})".strip()
-    parts.append(f'<text class="label" x="4" y="{height - 6}">{escape(told)}</text>')
+    parts.append(text("label", told, f'x="4" y="{height - 6}"'))
     return svg(parts, plot["title"], width, height)
 
 
@@ -240,7 +235,7 @@ def rates_plot(title: str, label: str, systems: dict[str, dict[int, dict]]) -> s
     names = {float(n): f"{m}" for n, m in enumerate(mixtures)}
     parts = frame(x, y, "mixtures", label, names)
     for n in range(1, len(mixtures)):
-        parts.append(f'<line class="grid" x1="{x(n - 0.5)}" x2="{x(n - 0.5)}" y1="{y.start}" y2="{y.end}"/>')
+        parts.append(rule("grid", x(n - 0.5), x(n - 0.5), y.start, y.end))
     for order, (name, by_mixtures) in enumerate(systems.items()):
         shift = 0.8 * ((order + 0.5) / len(systems) - 0.5)
         for m, cell in by_mixtures.items():

@@ -13,11 +13,7 @@ WEIGHED = (
     "word and string errors together on held-out speech, and belong to the model: all that starts from it uses them."
 )
 MOST_COLUMNS = 12  # of a plot that is shown as a table too
-HEADINGS = {
-    "wer": "word and string error rates",
-    "per": "phone and string error rates",
-    "err": "classification error",
-}
+HEADINGS = {"wer": "word and string error rates", "per": "phone and string error rates", "err": "classification error"}
 
 
 def markdown(report: Report) -> str:
@@ -66,9 +62,8 @@ def curves(plot: dict) -> list[list[str]]:
 def sizes(report: Report) -> list[list[str]]:
     """Head and rows of the table of data sets; transcripts hold the units that are scored."""
     units = "phones" if any(measure(row) == "per" for row in report.rows) else "words"
-    columns = {"utterances": "utterances", "speakers": "speakers", "words": units}
-    table = [["set", *columns.values()]]
-    return table + [[name, *(str(size.get(key, "")) for key in columns)] for name, size in report.sizes.items()]
+    head, keys = ["set", "utterances", "speakers", units], ("utterances", "speakers", "words")
+    return [head, *([name, *(str(size.get(key, "")) for key in keys)] for name, size in report.sizes.items())]
 
 
 def durations(report: Report) -> list[list[str]]:
@@ -84,10 +79,8 @@ def protocol(report: Report) -> str:
     measures = {measure(row) for row in report.rows}
     pairs = {(measure(row) == "err", row[key]["test"])
              for row in report.rows for key in ("versus", "versus_start") if key in row}  # fmt: skip
-    notes = []
-    for measured, units in (("wer", "Words"), ("per", "Phones")):
-        if measured in measures:
-            notes.append(f"{units} are aligned with sclite's costs (substitution 4, insertion and deletion 3).")
+    notes = [f"{units} are aligned with sclite's costs (substitution 4, insertion and deletion 3)."
+             for measured, units in (("wer", "Words"), ("per", "Phones")) if measured in measures]  # fmt: skip
     notes.append(f"Intervals hold 95 %{': ' if report.intervals else ''}{'; '.join(report.intervals)}.")
     if pairs:
         said = {
@@ -135,9 +128,7 @@ def versions(report: Report) -> str:
     names = ["margo", "Python", "numpy", "scipy", "numba", "commit"]
     if any(row["metric"] == "err" for row in report.rows):
         names.insert(-1, "scikit-learn")  # the classifiers that ours are held against
-    told = [
-        {**step.get("packages", {}), "Python": step.get("python"), "commit": (step.get("commit") or "")[:8]}
-        for step in report.steps
-    ]
+    told = [{**step.get("packages", {}), "Python": step.get("python"), "commit": (step.get("commit") or "")[:8]}
+            for step in report.steps]  # fmt: skip
     used = {name: sorted({one[name] for one in told if one.get(name)}) for name in names}
     return ", ".join(f"{name} {', '.join(used[name])}" for name in names if used[name]) or "unrecorded versions"

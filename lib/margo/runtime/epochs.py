@@ -11,6 +11,7 @@ from pathlib import Path
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_json, write_npz, write_text
+from margo.knobs import flag
 from margo.runtime import record
 from margo.runtime.options import plain
 
@@ -27,15 +28,12 @@ def train(step, start, advance, save, load):
     at least ``objective`` and ``frames``; ``iteration``, ``change`` and ``seconds`` are added here.
     """
     begin(step)
-    iteration, reports, state, done = 0, [], None, False
-    last = newest(step.out)
+    iteration, reports, done, last = 0, [], False, newest(step.out)
     if last:
         meta, arrays = read_npz(last)
         iteration, reports, done = meta["iteration"], meta["reports"], meta["done"]
-        state = load(meta["state"], arrays)
         step.say(f"{step.name}: resuming after iteration {iteration}")
-    else:
-        state = start()
+    state = load(meta["state"], arrays) if last else start()
     while not done:
         iteration += 1
         began = time.perf_counter()
@@ -68,30 +66,22 @@ def write_progress(step, reports: list[dict]) -> None:
 
 def line(name: str, report: dict) -> str:
     """One report as a line for people: figures in few digits, lists and empty values left out."""
-    words = []
-    for key, value in report.items():
-        if isinstance(value, float):
-            words.append(f"{key} {value:.5g}")
-        elif isinstance(value, int | str) and key != "iteration":
-            words.append(f"{key} {value}")
+    words = [f"{key} {value:.5g}" if isinstance(value, float) else f"{key} {value}" for key, value in report.items()
+             if isinstance(value, int | float | str) and key != "iteration"]  # fmt: skip
     return f"{name} {report['iteration']}: " + ", ".join(words)
 
 
 def begin(step) -> None:
     """Decide between a new run, the same run resumed, and a refusal; leaves ``started.json`` as the run's identity."""
-    identity = {
-        "options": {key: value for key, value in plain(step.options).items() if key not in NEUTRAL},
-        "inputs": step.inputs,
-    }
+    options = {key: value for key, value in plain(step.options).items() if key not in NEUTRAL}
+    identity = {"options": options, "inputs": step.inputs}
     finished, unfinished = record.read(step.out), read_started(step.out)
     differing = []
     for held, what in ((finished, "a finished model"), (unfinished, "an unfinished run")):
         differing = differences(held, identity) if held else []
         if differing and not step.options.overwrite:
-            raise MargoError(
-                f"{step.out} holds {what} with other settings: {'; '.join(differing)}. "
-                "Give --overwrite true to replace it, or another --exp"
-            )
+            raise MargoError(f"{step.out} holds {what} with other settings: {'; '.join(differing)}. "
+                             "Give --overwrite true to replace it, or another --exp")  # fmt: skip
     record.forget(step.out)
     if not unfinished or differing:
         clear(step.out, finished)
@@ -110,11 +100,9 @@ def differences(old: dict, new: dict) -> list[str]:
     for key in sorted({*old["options"], *new["options"]} - NEUTRAL):
         was, now = old["options"].get(key), new["options"].get(key)
         if was != now:
-            differing.append(f"--{key.replace('_', '-')} was {was}, is {now}")
-    for key in sorted({*old["inputs"], *new["inputs"]}):
-        if old["inputs"].get(key) != new["inputs"].get(key):
-            differing.append(f"input {key} is not what it was")
-    return differing
+            differing.append(f"{flag(key)} was {was}, is {now}")
+    changed = {key for key, _ in old["inputs"].items() ^ new["inputs"].items()}
+    return differing + [f"input {key} is not what it was" for key in sorted(changed)]
 
 
 def clear(folder: Path, held: dict | None) -> None:

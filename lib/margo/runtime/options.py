@@ -6,6 +6,7 @@ wrong is said in one line.
 
 import argparse
 import difflib
+import json
 import runpy
 import tomllib
 import typing
@@ -92,7 +93,7 @@ def checked(declared, hint, value, convert, name: str) -> tuple[object, list[str
 
 # -- whether an option acts --------------------------------------------------------------------------------------------
 def idle(declared: dict, values: dict, sources: list[dict]) -> list[str]:
-    """Options that were set but would not act, by what they need.
+    """Options that were set (to something) but would not act, by what they need.
 
     ``sources`` are the defaults, the configuration files, the command line. An option may lie idle because of what a
     later source says: files are shared by several commands.
@@ -100,16 +101,11 @@ def idle(declared: dict, values: dict, sources: list[dict]) -> list[str]:
     place = {key: n for n, source in enumerate(sources) for key in source}
     faults = []
     for key, each in declared.items():
-        if not place[key] or not values[key]:  # not set, or set to nothing
-            continue
-        for other, wanted in each.metadata.get("needs", {}).items():
-            if not satisfied(values[other], wanted) and place[key] >= place[other]:
+        for other, wanted in each.metadata.get("needs", {}).items() if place[key] and values[key] else ():
+            acts = values[other] in wanted if isinstance(wanted, tuple) else bool(values[other]) == wanted
+            if not acts and place[key] >= place[other]:
                 faults.append(f"{shown(each)} {needed(other, wanted)}")
     return faults
-
-
-def satisfied(value, wanted) -> bool:
-    return value in wanted if isinstance(wanted, tuple) else bool(value) == wanted
 
 
 def needed(other: str, wanted) -> str:
@@ -121,8 +117,8 @@ def needed(other: str, wanted) -> str:
 # -- command line ------------------------------------------------------------------------------------------------------
 def make_parser(name: str, description: str, options_class, declared: dict, hints: dict) -> Parser:
     text, _, example = (description or "").partition("\nExample:")
-    required = [each for each in declared.values() if each.default is MISSING]
-    required.sort(key=lambda each: each.metadata.get("positional", False))
+    required = sorted((each for each in declared.values() if each.default is MISSING),
+                      key=lambda each: each.metadata.get("positional", False))  # fmt: skip
     usage = " ".join([name, *(usage_of(each, hints[each.name]) for each in required), "[options]"])
     parser = Parser(
         prog=name, usage=usage, description=text, allow_abbrev=False, add_help=False,
@@ -152,10 +148,8 @@ def group_of(options_class, declared, hint) -> str:
 
 def placeholder(declared, hint) -> str:
     kind, many = kind_of(hint)
-    choices = declared.metadata.get("choices")
-    one = "|".join(filter(None, map(str, choices))) if choices else kind.__name__.upper()
-    one = "true|false" if kind is bool else one
-    return f"{one} ..." if many else one
+    choices = ("true", "false") if kind is bool else declared.metadata.get("choices") or (kind.__name__.upper(),)
+    return "|".join(filter(None, map(str, choices))) + " ..." * many
 
 
 def usage_of(declared, hint) -> str:
@@ -180,8 +174,8 @@ def help_text(declared) -> str:
     if default is MISSING:
         notes.append("required")
     elif default not in ("", None, ()):
-        told = str(default).lower() if isinstance(default, bool) else default
-        notes.append(f"default: {' '.join(map(str, default)) if isinstance(default, tuple) else told}")
+        told = " ".join(map(str, default if isinstance(default, tuple) else [default]))
+        notes.append(f"default: {told.lower() if isinstance(default, bool) else told}")
     notes = "; ".join(filter(None, notes))
     return metadata.get("help", "") + (f" ({notes})" if notes else "")
 
@@ -191,19 +185,15 @@ def spelled_out(argv: list[str], declared: dict, hints: dict) -> list[str]:
     if not any(each.metadata.get("positional") for each in declared.values()):
         return argv
     switches = {shown(each) for key, each in declared.items() if kind_of(hints[key])[0] is bool}
-    following = [*argv[1:], ""]
-    return [
-        f"{word}=true" if word in switches and after.lower() not in TRUTHS else word
-        for word, after in zip(argv, following)
-    ]
+    pairs = zip(argv, [*argv[1:], ""])
+    return [word + "=true" * (word in switches and after.lower() not in TRUTHS) for word, after in pairs]
 
 
 # -- configuration files -----------------------------------------------------------------------------------------------
 def read_conf(path: Path, name: str, options_class, programs: dict[str, Path]) -> tuple[dict, list[str]]:
     """Values of the table ``[name]`` of a TOML file, and all that is wrong in any of its tables."""
     try:
-        with open(path, "rb") as file:
-            tables = tomllib.load(file)
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}, [f"{path}: no such file"]
     except (OSError, ValueError) as error:
@@ -237,12 +227,4 @@ def read_table(path: Path, table: str, held: dict, options_class) -> tuple[dict,
 # -- records -----------------------------------------------------------------------------------------------------------
 def plain(options) -> dict:
     """The options as JSON values."""
-    return {key: jsonable(value) for key, value in vars(options).items()} if options else {}
-
-
-def jsonable(value):
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, tuple | list):
-        return [jsonable(item) for item in value]
-    return value
+    return json.loads(json.dumps(vars(options), default=str)) if options else {}

@@ -12,6 +12,7 @@ from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from itertools import islice
 
 from margo.errors import MargoError
 
@@ -28,11 +29,8 @@ def begin_worker() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1 is PR_SET_PDEATHSIG
 
 
-class Here:
-    """This process."""
-
-    def map(self, function, chunks):
-        return map(function, chunks)
+def succeeded(future) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
 
 
 class Processes:
@@ -54,20 +52,15 @@ class Processes:
             self.pool = None
 
     def map(self, function, chunks):
-        waiting = iter(enumerate(chunks))
-        ahead = deque()  # (index, chunk, tries, future), oldest first; bounded, so that results do not pile up
-
-        def submit(index, chunk, tries):
+        def submit(index, chunk, tries=1):
             try:
-                ahead.append((index, chunk, tries, self.open().submit(function, chunk)))
+                return index, chunk, tries, self.open().submit(function, chunk)
             except BrokenProcessPool:  # a worker died while idle
                 self.close()
-                ahead.append((index, chunk, tries, self.open().submit(function, chunk)))
+                return index, chunk, tries, self.open().submit(function, chunk)
 
-        for index, chunk in waiting:
-            submit(index, chunk, 1)
-            if len(ahead) >= 4 * self.count:
-                break
+        waiting = enumerate(chunks)
+        ahead = deque(submit(*each) for each in islice(waiting, 4 * self.count))  # bounded: results do not pile up
         while ahead:
             index, chunk, tries, future = ahead[0]
             try:
@@ -77,18 +70,11 @@ class Processes:
                     raise MargoError(f"a worker died {TRIES} times on chunk {index}: out of memory?") from None
                 self.say(f"a worker died; trying chunk {index} again")
                 self.close()
-                lost, tries_of_first = list(ahead), tries + 1
-                ahead.clear()
-                for position, (index, chunk, tries, future) in enumerate(lost):
-                    if future.done() and not future.cancelled() and future.exception() is None:
-                        ahead.append((index, chunk, tries, future))
-                    else:
-                        submit(index, chunk, tries_of_first if position == 0 else tries)
+                ahead[0] = (index, chunk, tries + 1, future)
+                ahead = deque(each if succeeded(each[3]) else submit(*each[:3]) for each in ahead)
                 continue
             ahead.popleft()
-            upcoming = next(waiting, None)
-            if upcoming:
-                submit(*upcoming, 1)
+            ahead.extend(submit(*each) for each in islice(waiting, 1))
             yield result
 
 
@@ -123,11 +109,11 @@ class Dask:
 
 @contextmanager
 def place(nj: int = 1, cluster: str = "", say=print):
-    """Where chunks are worked on; closed at the end."""
+    """Where chunks are worked on, None for this process; closed at the end."""
     if nj < 1:
         raise MargoError(f"--nj is {nj}, expected 1 or more")
     if not cluster and nj == 1:
-        yield Here()
+        yield None
         return
     where = Dask(cluster) if cluster else Processes(nj, say)
     try:
@@ -138,4 +124,4 @@ def place(nj: int = 1, cluster: str = "", say=print):
 
 def map_chunks(function, chunks, where=None):
     """Results of ``function(chunk)``, in chunk order."""
-    return (where or Here()).map(function, chunks)
+    return where.map(function, chunks) if where else map(function, chunks)

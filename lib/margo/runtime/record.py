@@ -57,23 +57,20 @@ def hash_file(path) -> str:
 
 def write(folder, name: str, argv: list, options, inputs: dict, outputs: list[str], seconds: float, extra: dict):
     folder = Path(folder)
-    write_json(
-        folder / NAME,
-        {
-            "status": "ok",
-            "step": name,
-            "argv": argv,
-            "options": plain(options),
-            "inputs": inputs,
-            "outputs": {output: hash_file(folder / output) for output in outputs},
-            "seconds": round(seconds, 3),
-            "peak_memory_mb": peak_memory(),
-            "python": sys.version.split()[0],
-            "packages": versions(),
-            "commit": commit(),
-            **extra,
-        },
-    )
+    facts = {
+        "status": "ok",
+        "step": name,
+        "argv": argv,
+        "options": plain(options),
+        "inputs": inputs,
+        "outputs": {output: hash_file(folder / output) for output in outputs},
+        "seconds": round(seconds, 3),
+        "peak_memory_mb": peak_memory(),
+        "python": sys.version.split()[0],
+        "packages": versions(),
+        "commit": commit(),
+    }
+    write_json(folder / NAME, facts | extra)
 
 
 def versions() -> dict[str, str]:

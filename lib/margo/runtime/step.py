@@ -129,21 +129,22 @@ class Step:
 
     # -- its life ----------------------------------------------------------------------------------------------------
     def begin(self) -> None:
-        if self.out is not None:
-            if self.out.exists() and not self.out.is_dir():
-                raise MargoError(f"{self.out}: is a file, expected a folder to write")
-            other = (record.read(self.out) or {}).get("step", self.name)
-            if other != self.name:
-                raise MargoError(f"{self.out}: holds what {other} made; give another --out")
-            self.out.mkdir(parents=True, exist_ok=True)
-            for leftover in self.out.rglob(".*.tmp"):  # of a run that was killed while writing
-                leftover.unlink()
-            # A folder whose contents are about to change is not complete until step.json is written again. Trainers
-            # first ask whether they may (margo.runtime.epochs).
-            if not isinstance(self.options, Trainer):
-                record.forget(self.out)
-            self._log = open(self.out / "step.log", "a", encoding="utf-8")  # noqa: SIM115 (open to the end)
-            self.log(f"{self.name} {' '.join(self.argv)}")
+        if self.out is None:
+            return
+        if self.out.exists() and not self.out.is_dir():
+            raise MargoError(f"{self.out}: is a file, expected a folder to write")
+        other = (record.read(self.out) or {}).get("step", self.name)
+        if other != self.name:
+            raise MargoError(f"{self.out}: holds what {other} made; give another --out")
+        self.out.mkdir(parents=True, exist_ok=True)
+        for leftover in self.out.rglob(".*.tmp"):  # of a run that was killed while writing
+            leftover.unlink()
+        # A folder whose contents are about to change is not complete until step.json is written again. Trainers first
+        # ask whether they may (margo.runtime.epochs).
+        if not isinstance(self.options, Trainer):
+            record.forget(self.out)
+        self._log = open(self.out / "step.log", "a", encoding="utf-8")  # noqa: SIM115 (open to the end)
+        self.log(f"{self.name} {' '.join(self.argv)}")
 
     def finish(self) -> None:
         if self.out is not None:

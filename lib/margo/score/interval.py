@@ -21,11 +21,6 @@ class Rate:
     def percent(self) -> float:
         return 100 * self.errors / self.total
 
-    @property
-    def accuracy(self) -> float:
-        """Per cent right; negative where insertions abound, as in HTK's Acc."""
-        return 100 - self.percent
-
 
 def group_sums(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Sums of ``values[N]`` over utterances with the same ``groups[N]`` (any labels), one a label, labels sorted."""
@@ -45,13 +40,9 @@ def resampled_sums(values: np.ndarray, generator: np.random.Generator, replicate
 
 
 def bootstrap_interval(
-    errors: np.ndarray,
-    totals: np.ndarray,
-    generator: np.random.Generator,
-    groups: np.ndarray | None = None,
-    replicates: int = REPLICATES,
-    level: float = LEVEL,
-) -> tuple[float, float]:
+    errors: np.ndarray, totals: np.ndarray, generator: np.random.Generator, groups: np.ndarray | None = None,
+    replicates: int = REPLICATES, level: float = LEVEL,
+) -> tuple[float, float]:  # fmt: skip
     """Percentile bootstrap interval of ``100 sum(errors) / sum(totals)`` (Bisani and Ney 2004).
 
     Utterances are drawn with replacement, or whole speakers where ``groups[N]`` names them: utterances of one speaker
@@ -88,8 +79,5 @@ def mean_interval(values: np.ndarray, level: float = LEVEL) -> tuple[float, floa
 def pooled_rate(rates: Sequence[Rate]) -> Rate:
     """The row of several runs on one test set: errors and trials summed, so that the percentage is the runs' mean;
     the interval is :func:`mean_interval`'s."""
-    return Rate(
-        sum(rate.errors for rate in rates),
-        sum(rate.total for rate in rates),
-        mean_interval(np.array([rate.percent for rate in rates])),
-    )
+    errors, totals, percents = zip(*((rate.errors, rate.total, rate.percent) for rate in rates))
+    return Rate(sum(errors), sum(totals), mean_interval(percents))

@@ -23,12 +23,9 @@ class Scored:
 
 
 def score(
-    references: Sequence[Sequence[str]],
-    hypotheses: Sequence[Sequence[str]],
-    generator: np.random.Generator,
-    groups: Sequence[str] | None = None,
-    replicates: int = REPLICATES,
-) -> Scored:
+    references: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]], generator: np.random.Generator,
+    groups: Sequence[str] | None = None, replicates: int = REPLICATES,
+) -> Scored:  # fmt: skip
     """Word (or phone) and string error rates; ``groups[N]`` names speakers to draw whole for the intervals.
 
     Classification is the case of one symbol on either side: then both rates are the classification error.
@@ -51,9 +48,8 @@ def confusion_counts(alignments: Alignments) -> np.ndarray:
     Rows and columns follow ``alignments.symbols``; the last row counts insertions, the last column deletions.
     """
     size = len(alignments.symbols) + 1
-    rows, columns = (
-        np.where(side == NOTHING, size - 1, side) for side in (alignments.reference, alignments.hypothesis)
-    )
+    sides = (alignments.reference, alignments.hypothesis)
+    rows, columns = (np.where(side == NOTHING, size - 1, side) for side in sides)
     return np.bincount(rows.astype(np.int64) * size + columns, minlength=size * size).reshape(size, size)
 
 
@@ -69,15 +65,8 @@ def confusion_shares(counts: np.ndarray) -> np.ndarray:
 def by_speaker(alignments: Alignments, speakers: Sequence[str]) -> dict[str, dict[str, int]]:
     """For each speaker, sorted: utterances, words, correct, substitutions, deletions, insertions, errors, wrong."""
     names, inverse = np.unique(np.asarray(speakers), return_inverse=True)
-    columns = {
-        "utterances": np.ones(len(alignments), np.int64),
-        "words": alignments.lengths,
-        "correct": alignments.correct,
-        "substitutions": alignments.substitutions,
-        "deletions": alignments.deletions,
-        "insertions": alignments.insertions,
-        "errors": alignments.errors,
-        "wrong": alignments.errors > 0,
-    }
+    columns = {"utterances": np.ones(len(alignments), np.int64), "words": alignments.lengths}
+    counts = ("correct", "substitutions", "deletions", "insertions", "errors")
+    columns |= {key: getattr(alignments, key) for key in counts} | {"wrong": alignments.errors > 0}
     sums = {key: np.bincount(inverse, weights=values, minlength=len(names)) for key, values in columns.items()}
     return {str(name): {key: int(values[row]) for key, values in sums.items()} for row, name in enumerate(names)}

@@ -26,13 +26,9 @@ class Comparison:
 
 
 def compare(
-    errors_a: np.ndarray,
-    errors_b: np.ndarray,
-    totals: np.ndarray,
-    generator: np.random.Generator,
-    groups: np.ndarray | None = None,
-    replicates: int = REPLICATES,
-) -> Comparison:
+    errors_a: np.ndarray, errors_b: np.ndarray, totals: np.ndarray, generator: np.random.Generator,
+    groups: np.ndarray | None = None, replicates: int = REPLICATES,
+) -> Comparison:  # fmt: skip
     """Tests on the error counts ``[N]`` of two systems; ``groups[N]`` sums them by speaker first, but for McNemar's."""
     only_a, only_b = int(np.sum((errors_a > 0) & (errors_b == 0))), int(np.sum((errors_b > 0) & (errors_a == 0)))
     if groups is not None:

@@ -11,7 +11,7 @@ from numba import njit
 
 from margo.model.graph import Graph
 from margo.search.band import back_over_frame, back_over_nulls, band
-from margo.search.viterbi import best_score
+from margo.search.viterbi import viterbi_score
 
 TINY = 1e-280  # forward probabilities under this, relative to their frame, are zero: no slow denormal numbers
 AGREEMENT = 1e-6
@@ -36,16 +36,18 @@ def scaled_posteriors(
     """
     totals = np.full(len(bounds) - 1, np.nan)
     labels = graph.arcs.column if labels is None else np.ascontiguousarray(labels, np.int64)
-    no_counts = np.empty(0)
-    _scaled_each(
-        graph.arcs, likelihoods, bounds, wanted, labels, occupancies, no_counts if counts is None else counts, totals
-    )
+    counts = np.empty(0) if counts is None else counts
+    lost = _scaled_each(graph.arcs, likelihoods, bounds, wanted, labels, occupancies, counts, totals)
+    for i in np.flatnonzero(wanted & np.isnan(totals)) if lost else ():
+        if not viterbi_score(graph, np.zeros((bounds[i + 1] - bounds[i], likelihoods.shape[1]))) > -np.inf:
+            totals[i] = -np.inf  # no path at all
     return totals
 
 
 @njit(cache=True)
 def _scaled_each(arcs, likelihoods, bounds, wanted, labels, occupancies, counts, totals):
-    longest = 0
+    """Fills totals and occupancies; returns of how many there is no total."""
+    longest = lost = 0
     for i in range(len(totals)):
         longest = max(longest, bounds[i + 1] - bounds[i] if wanted[i] else 0)
     alpha = np.zeros((longest + 1, len(arcs.arc_start) - 1))
@@ -54,10 +56,10 @@ def _scaled_each(arcs, likelihoods, bounds, wanted, labels, occupancies, counts,
         if wanted[i]:
             own = occupancies[bounds[i] : bounds[i + 1]]
             totals[i] = _scaled(arcs, likelihoods[bounds[i] : bounds[i + 1]], labels, own, counts, alpha, emission)
-            if np.isnan(totals[i]) and not best_score(arcs, np.zeros((len(own), likelihoods.shape[1]))) > -np.inf:
-                totals[i] = -np.inf
-            if not totals[i] > -np.inf:
+            if np.isnan(totals[i]):
                 own[:] = 0.0
+                lost += 1
+    return lost
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})  # sums over nodes in any order: as vectors
@@ -132,7 +134,8 @@ def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha, emission):
     if not abs(beta[arcs.start] - 1.0) < AGREEMENT:
         return np.nan
     if counted:
-        counts += tally
+        for arc in range(len(counts)):
+            counts[arc] += tally[arc]
         for node in range(emitting):
             if arcs.stay_arc[node] >= 0:
                 counts[arcs.stay_arc[node]] += stayed[node]

@@ -206,7 +206,7 @@ def _read(arcs, path, frames):
     row = count = 0
     for arc in path:
         if arcs.word[arc] >= 0 or arcs.unit[arc] >= 0:
-            marks[count] = row, arcs.word[arc], arcs.unit[arc]
+            marks[count, 0], marks[count, 1], marks[count, 2] = row, arcs.word[arc], arcs.unit[arc]
             count += 1
         if arcs.destination[arc] < len(arcs.column):
             nodes[row] = arcs.destination[arc]

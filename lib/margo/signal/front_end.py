@@ -40,14 +40,11 @@ class MfccOptions(Knobs):
     lifter: float = knob(22.0, "liftering of cepstra; 0: none", least=0, needs={"kind": ("mfcc",)})
     energy: str = knob("E", "column beside the cepstra: log energy, zeroth cepstrum, none", ("E", "0", "none"))
     raw_energy: bool = knob(True, "energy of the samples before pre-emphasis and window", needs={"energy": ("E",)})
-    normalise_energy: bool = knob(
-        True, "log energy as 1 - energy_scale (maximum of the utterance - E)", needs={"energy": ("E",)}
-    )
+    normalise_energy: bool = knob(True, "log energy as 1 - energy_scale (maximum of the utterance - E)",
+                                  needs={"energy": ("E",)})  # fmt: skip
     energy_scale: float = knob(0.1, "slope of normalised energy", needs={"normalise_energy": True})
-    silence_floor_db: float = knob(
-        50.0, "normalised energy is floored this far under the utterance's maximum", unit="dB", above=0,
-        needs={"normalise_energy": True},
-    )  # fmt: skip
+    silence_floor_db: float = knob(50.0, "normalised energy is floored this far under the utterance's maximum",
+                                   unit="dB", above=0, needs={"normalise_energy": True})  # fmt: skip
     deltas: int = knob(2, "derivatives beside the statics: 1 deltas, 2 accelerations too", least=0, most=3)
     delta_window: int = knob(2, "frames to each side that a derivative sees", least=1, needs={"deltas": True})
     cmvn: str = knob("none", "normalise statics over", ("none", "utterance", "speaker"))

@@ -29,12 +29,6 @@ def frame_sizes(options: MfccOptions, rate: int) -> tuple[int, int]:
     return sizes[0], sizes[1]
 
 
-def frame_count(samples: int, options: MfccOptions, rate: int) -> int:
-    """Whole windows that fit into ``samples``; 0 when there is none."""
-    window, shift = frame_sizes(options, rate)
-    return max(0, 1 + (samples - window) // shift)
-
-
 def mel(hertz):
     """Mel scale of both toolkits: 1127 ln(1 + f / 700)."""
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
@@ -65,10 +59,8 @@ def mel_filters(options: MfccOptions, rate: int, fft_size: int) -> np.ndarray:
     weights = np.maximum(weights, 0.0)
     empty = np.flatnonzero(weights.sum(axis=0) == 0)
     if len(empty):
-        raise MargoError(
-            f"channel {empty[0] + 1} of {options.channels} holds no FFT bin at {rate} Hz, band {low:g} to {high:g} Hz: "
-            "use fewer channels or a longer window"
-        )
+        where = f"at {rate} Hz, band {low:g} to {high:g} Hz: use fewer channels or a longer window"
+        raise MargoError(f"channel {empty[0] + 1} of {options.channels} holds no FFT bin {where}")
     return weights
 
 
@@ -101,10 +93,7 @@ def _plan(options: MfccOptions, rate: int) -> _Plan:
         raise MargoError(f"sample rate is {rate} Hz, expected {options.sample_rate} Hz")
     window, shift = frame_sizes(options, rate)
     fft_size = 1 << max(1, (window - 1).bit_length())
-    if options.variant == "htk":
-        taper = np.hamming(window)
-    else:
-        taper = np.hanning(window) ** 0.85
+    taper = np.hamming(window) if options.variant == "htk" else np.hanning(window) ** 0.85
     precision = PRECISION[options.variant]
     dct = dct_matrix(options).astype(precision) if options.kind == "mfcc" else None
     filters = _blocks(mel_filters(options, rate, fft_size).astype(precision))
@@ -247,7 +236,7 @@ def finish_features(statics: np.ndarray, options: MfccOptions, stats: CmvnStats 
     """
     if options.cmvn != "none":
         columns = normalised_columns(options)
-        stats = accumulate(statics[:, columns]) if stats is None else stats
+        stats = cmvn_stats(statics, options) if stats is None else stats
         statics = statics.copy()
         statics[:, columns] = normalise(statics[:, columns], stats, options.cmvn_mean, options.cmvn_variance)
     return add_deltas(statics, options.deltas, options.delta_window, repeat_once=options.variant == "kaldi")

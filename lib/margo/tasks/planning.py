@@ -9,16 +9,12 @@ from margo.runtime import record
 
 def offered(systems: Systems, names: list[str]) -> dict[str, System]:
     """The rows that a recipe takes: of the systems and families in ``names``, and added ones of the same families."""
-    chosen = [row for row in systems.rows.values() if {row.name, row.family} & {*names} and row.step]
-    families = {row.family for row in chosen}
-    more = {name for name in systems.added if systems.rows[name].family in families}
-    chosen = {row.name for row in chosen} | more
-    return {name: row for name, row in systems.rows.items() if name in chosen}
+    chosen = {row.name: row.family for row in systems.rows.values() if {row.name, row.family} & {*names} and row.step}
+    more = {name for name in systems.added if systems.rows[name].family in chosen.values()}
+    return {name: row for name, row in systems.rows.items() if name in {*chosen, *more}}
 
 
-def faults(
-    systems: Systems, rows: dict[str, System], criteria: list[str], mix: list[str] | None, exp: Path
-) -> Iterator[str]:
+def faults(systems: Systems, rows: dict[str, System], criteria: list[str], mix: list[str] | None, exp) -> Iterator[str]:
     """What is wrong with the systems and mixtures asked for (``mix`` is None where a recipe has none), in words."""
     if mix == []:
         yield "--mix is empty, expected whole numbers"

@@ -15,20 +15,10 @@ EXAMPLES = 5  # names shown in a message
 
 
 def score_transcripts(
-    folder,
-    references: Mapping[str, Sequence[str]],
-    hypotheses: Mapping[str, Sequence[str]],
-    *,
-    system: str,
-    mixtures: int,
-    set: str,
-    speakers: Mapping[str, str] | None = None,
-    by: str = "utterance",
-    unit: str = "word",
-    seed: int = 0,
-    seconds: float | None = None,
-    extra: dict | None = None,
-) -> tuple[dict, list[str]]:
+    folder, references: Mapping[str, Sequence[str]], hypotheses: Mapping[str, Sequence[str]], *,
+    system: str, mixtures: int, set: str, speakers: Mapping[str, str] | None = None, by: str = "utterance",
+    unit: str = "word", seed: int = 0, seconds: float | None = None, extra: dict | None = None,
+) -> tuple[dict, list[str]]:  # fmt: skip
     """Score strings of words, or of phones (``unit``), into ``folder``; ``(facts, names of the files written)``.
 
     An utterance without a hypothesis counts as deleted whole and is listed under ``missing``; a hypothesis without a
@@ -39,22 +29,16 @@ def score_transcripts(
     names = sorted(references)
     surplus = sorted(hypotheses.keys() - references.keys())
     if surplus:
-        raise MargoError(
-            f"{len(surplus)} hypotheses have no reference: {_some(surplus)}; they were decoded from other data"
-        )
-    empty = [name for name in names if not references[name]]
-    if len(empty) == len(names):
+        told = f"{len(surplus)} hypotheses have no reference: {_some(surplus)}"
+        raise MargoError(f"{told}; they were decoded from other data")
+    if not any(references.values()):
         raise MargoError("no reference has any words: there is nothing to score against")
     missing = [name for name in names if name not in hypotheses]
     of = _speakers_of(names, speakers)
     if by == "speaker" and of is None:
         raise MargoError("intervals by speaker need to know the speakers (utt2spk)")
-    scored = score(
-        [references[name] for name in names],
-        [hypotheses.get(name, ()) for name in names],
-        np.random.default_rng(seed),
-        of if by == "speaker" else None,
-    )
+    strings = [references[name] for name in names], [hypotheses.get(name, ()) for name in names]
+    scored = score(*strings, np.random.default_rng(seed), of if by == "speaker" else None)
     counts = tuple(int(getattr(scored.alignments, key).sum()) for key in ("insertions", "deletions", "substitutions"))
     facts = {
         "unit": unit,
@@ -72,19 +56,10 @@ def score_transcripts(
 
 
 def score_classes(
-    folder,
-    truth: Sequence,
-    runs: Sequence[Sequence],
-    *,
-    system: str,
-    mixtures: int,
-    set: str,
-    names: Sequence[str] | None = None,
-    groups: Sequence[str] | None = None,
-    seed: int = 0,
-    seconds: float | None = None,
-    extra: dict | None = None,
-) -> list[str]:
+    folder, truth: Sequence, runs: Sequence[Sequence], *, system: str, mixtures: int, set: str,
+    names: Sequence[str] | None = None, groups: Sequence[str] | None = None,
+    seed: int = 0, seconds: float | None = None, extra: dict | None = None,
+) -> list[str]:  # fmt: skip
     """Score predicted classes into ``folder``; the names of the files written.
 
     ``runs`` holds one sequence of predictions for ``truth[N]``, or one for each seed or start: then the row is their
@@ -126,10 +101,9 @@ def place_of(folder: Path) -> tuple[str, int, str]:
     folder = Path(folder).resolve()
     system, mixtures = system_of(folder.parent)
     if mixtures is None or folder.name not in SETS:
-        raise MargoError(
-            f"{folder.parent.name}/{folder.name} does not say what was decoded: expected <system>_<mixtures>/<set> "
-            "such as ml_8/test; say it with --system, --mixtures and --set"
-        )
+        where = f"{folder.parent.name}/{folder.name}"
+        raise MargoError(f"{where} does not say what was decoded: expected <system>_<mixtures>/<set> "
+                         "such as ml_8/test; say it with --system, --mixtures and --set")  # fmt: skip
     return system, mixtures, folder.name
 
 

@@ -10,12 +10,11 @@ from margo.model.hmm import HmmSet
 
 
 def describe_record(held: dict) -> str:
-    rows = [
+    return "\n".join([
         f"step       {held['step']}, {held['seconds']:.1f} s, {held['peak_memory_mb']:.0f} MB",
         f"command    {held['step']}.py {' '.join(held['argv'])}",
         f"outputs    {', '.join(sorted(held['outputs'])[:8])}{' ...' if len(held['outputs']) > 8 else ''}",
-    ]
-    return "\n".join(rows)
+    ])  # fmt: skip
 
 
 def describe_system(row: System) -> str:
