@@ -34,7 +34,7 @@ def run(options: Options, step):
     names = sampling.class_names(sets)
     projection = standard(sets["train"][0])
     for name, (x, labels) in sets.items():
-        table = Table(projection(x), sampling.numbers(labels, names, name), names)
+        table = Table(projection(x), sampling.numbers(labels, names), names)
         write_table(step.output(f"{name}.npz"), table)
         step.say(f"{name}: {len(table.y)} {options.kind} of {x.shape[1]} features in {len(names)} classes")
 

@@ -26,9 +26,9 @@ def grammar(kind: str, insertion_penalty: float = 0.0, log_bigram=None, scale: f
     if kind == "bigram":
         if log_bigram is None:
             raise MargoError("a bigram grammar needs its table of log probabilities")
-        rows = np.asarray(log_bigram, float)
+        rows = np.asarray(log_bigram, float).tolist()
         table["scale"] = float(scale)
-        table["log_bigram"] = [[value if value > -np.inf else None for value in row] for row in rows.tolist()]
+        table["log_bigram"] = [[value if value > -np.inf else None for value in row] for row in rows]
     return table
 
 
@@ -77,8 +77,7 @@ def string_score(hmms: HmmSet, words) -> float:
         return 0.0
     score = table.get("insertion_penalty", 0.0) * len(words)
     if table["kind"] == "bigram":
-        rows = hmms.log_bigram
-        indices = [hmms.word_index[word] for word in words]
+        rows, indices = hmms.log_bigram, [hmms.word_index[word] for word in words]
         end = len(rows) - 1
         score += table["scale"] * sum(rows[a, b] for a, b in zip([end, *indices], [*indices, end]))
     return float(score)

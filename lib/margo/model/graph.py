@@ -19,49 +19,38 @@ from margo.model.hmm import HmmSet
 class Arcs(NamedTuple):
     """A graph as the kernels take it, n nodes, E of them emitting, A arcs sorted by destination.
 
-    Within a destination arcs keep their order of creation: where searches meet equals, the first arc wins. All [A]:
-    source, destination, log_prob, prob (its exponential), transition (index into ``HmmSet.log_transitions``, or -1),
-    word and unit (entered by that arc, or -1). arc_start int [n + 1]: arcs into each node; out_start int [n + 1],
-    out_arc int [A]: arcs out of it. column int [E]: of the state likelihoods.
-
-    Most arcs into an emitting node come from itself or the one before: stay_arc and step_arc int32 [E] are their
-    numbers (-1: none), other arcs into emitting nodes are listed in ``rest``. ahead, behind int [E]: no node from this
-    one on is reached with fewer frames than ahead (its own included), and no path from any node up to this one ends
-    with fewer than behind more; both are monotone, and zero where nothing is known.
+    Within a destination arcs keep their order of creation: where searches meet equals, the first arc wins. Most arcs
+    into an emitting node come from itself or the one before. ahead and behind are monotone, 0 where nothing is known.
     """
 
-    arc_start: np.ndarray
-    source: np.ndarray
-    destination: np.ndarray
-    log_prob: np.ndarray
-    column: np.ndarray
-    prob: np.ndarray
-    transition: np.ndarray
-    word: np.ndarray
-    unit: np.ndarray
-    out_start: np.ndarray
-    out_arc: np.ndarray
-    stay_arc: np.ndarray
-    step_arc: np.ndarray
-    rest: np.ndarray
-    ahead: np.ndarray
-    behind: np.ndarray
+    arc_start: np.ndarray  # int [n + 1] arcs into each node
+    source: np.ndarray  # int [A]
+    destination: np.ndarray  # int [A]
+    log_prob: np.ndarray  # [A]
+    column: np.ndarray  # int [E] of the state likelihoods
+    prob: np.ndarray  # [A] exp(log_prob)
+    transition: np.ndarray  # int [A] index into ``HmmSet.log_transitions``, or -1
+    word: np.ndarray  # int [A] entered by that arc, or -1
+    unit: np.ndarray  # int [A] likewise
+    out_start: np.ndarray  # int [n + 1] arcs out of each node,
+    out_arc: np.ndarray  # int [A] as numbers
+    stay_arc: np.ndarray  # int32 [E] the arc from the node itself, or -1
+    step_arc: np.ndarray  # int32 [E] the arc from the node before, or -1
+    rest: np.ndarray  # int the other arcs into emitting nodes
+    ahead: np.ndarray  # int [E] no node from this one on is reached with fewer frames (its own included),
+    behind: np.ndarray  # int [E] no path from any node up to this one ends with fewer frames more
     start: int
     end: int
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Arcs with what their columns and words stand for.
-
-    states int [S']: pool states, the columns of the likelihoods the graph is searched with; node_word int [E]: word
-    each emitting node belongs to, -1 for silence; words: names.
-    """
+    """Arcs with what their columns and words stand for."""
 
     arcs: Arcs
-    states: np.ndarray
-    node_word: np.ndarray
-    words: tuple[str, ...]
+    states: np.ndarray  # int [S'] pool states: the columns of the likelihoods the graph is searched with
+    node_word: np.ndarray  # int [E] word each emitting node belongs to, -1 for silence
+    words: tuple[str, ...]  # names
 
     @property
     def n_emitting(self) -> int:
@@ -223,12 +212,12 @@ def chain_arcs(table, columns, links):
                 out_start, out_arc, stay_arc, step_arc, rest, ahead, behind, nodes, nodes + len(links))  # fmt: skip
 
 
-def isolated_graph(hmms: HmmSet, log_prior: np.ndarray | None = None) -> Graph:
-    """Exactly one of the words, with optional silence around it; ``log_prior`` [V] is added to each."""
+def isolated_graph(hmms: HmmSet) -> Graph:
+    """Exactly one of the words, with optional silence around it."""
     build = _Builder(hmms)
     hub, tail = build.optional_silence(build.start), build.null()
     for word in range(len(hmms.words)):
-        build.arc(build.word_behind(hub, word, 0.0 if log_prior is None else log_prior[word]), tail)
+        build.arc(build.word_behind(hub, word), tail)
     return build.finish(build.optional_silence(tail))
 
 

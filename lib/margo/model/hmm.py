@@ -41,14 +41,13 @@ class Unit:
         if self.states.min() < 0 or self.states.max() >= pool_states:
             faults.append(f"unit {self.name}: states {self.states.tolist()}, the pool has {pool_states}")
         if np.isnan(log_a).any() or (log_a > 1e-3).any():
-            faults.append(f"unit {self.name}: a transition is not a probability")
-            return faults
+            return [*faults, f"unit {self.name}: a transition is not a probability"]
         if (log_a[:, 0] > -np.inf).any() or (log_a[-1] > -np.inf).any():
             faults.append(f"unit {self.name}: a transition enters the entry or leaves the exit")
         sums = np.exp(log_a[:-1]).sum(axis=1)
         for row in np.flatnonzero(np.abs(sums - 1) > 1e-3):
             faults.append(f"unit {self.name}, row {row}: transitions sum to {sums[row]:.6g}, not 1")
-        if not faults and _shortest(log_a > -np.inf) is None:
+        if not faults and _fewest_frames(log_a > -np.inf)[2] > size:
             faults.append(f"unit {self.name}: its exit cannot be reached from its entry")
         return faults
 
@@ -129,12 +128,9 @@ class HmmSet:
 
     def with_transitions(self, log_transitions: np.ndarray) -> "HmmSet":
         """The same set with the flat transition vector [P] replaced."""
-        units = tuple(
-            replace(unit, log_transitions=log_transitions[start : start + unit.log_transitions.size].reshape(
-                unit.log_transitions.shape))
-            for unit, start in zip(self.units, self.transition_offsets)
-        )  # fmt: skip
-        return replace(self, units=units)
+        parts = zip(self.units, np.split(log_transitions, self.transition_offsets[1:-1]))
+        units = (replace(unit, log_transitions=part.reshape(unit.log_transitions.shape)) for unit, part in parts)
+        return replace(self, units=tuple(units))
 
     def padded(self, x: np.ndarray) -> np.ndarray:
         """Frames x [T, D] as this model sees them: with one more dimension, of zeros, if large-margin training has
@@ -143,8 +139,7 @@ class HmmSet:
 
     def least_frames(self, word: str) -> int:
         """Frames of the shortest path through the model of a word."""
-        units = (self.units[self.unit_index[name]] for name in self.lexicon[word])
-        return sum(_shortest(unit.log_transitions > -np.inf) for unit in units)
+        return int(self.unit_arcs.fewest[[self.unit_index[name] for name in self.lexicon[word]]].sum())
 
     def place(self, gaussian: int) -> str:
         """``unit u, state s, component m`` of a pool Gaussian, s from 1 within the first unit that uses it."""
@@ -165,29 +160,21 @@ class HmmSet:
 
 
 class UnitArcs(NamedTuple):
-    """The units of a set as flat arrays, arcs sorted by destination and source within a unit.
+    """The U units of a set as flat arrays, E emitting states in all, A arcs by destination and source within a unit."""
 
-    Emitting states of unit u are ``state_start[u]:state_start[u + 1]`` of states (pool states); arcs into the i-th of
-    all emitting states have place i + u in arc_start int [E + U + 1], and behind those of its unit's states come those
-    into its exit. source and destination count a unit's emitting states from 0; a source of -1 is its entry, a
-    destination of -1 its exit. log_prob, transition (index into ``HmmSet.log_transitions``). ahead, behind int [E]:
-    fewest frames from the unit's entry to a state, its own included, and from there to the exit; fewest int [U]:
-    through the unit. Units of word w are ``word_units[word_start[w]:word_start[w + 1]]``; silence: its unit or -1.
-    """
-
-    state_start: np.ndarray
-    states: np.ndarray
-    arc_start: np.ndarray
-    source: np.ndarray
-    destination: np.ndarray
-    log_prob: np.ndarray
-    transition: np.ndarray
-    ahead: np.ndarray
-    behind: np.ndarray
-    fewest: np.ndarray
-    word_start: np.ndarray
+    state_start: np.ndarray  # [U + 1] emitting states of each unit
+    states: np.ndarray  # [E] their pool states
+    arc_start: np.ndarray  # [E + U + 1] arcs into state i of all, of unit u, at i + u; into the exit behind its last
+    source: np.ndarray  # [A] counted from 0 within the unit; -1 is its entry
+    destination: np.ndarray  # [A] likewise; -1 is its exit
+    log_prob: np.ndarray  # [A]
+    transition: np.ndarray  # [A] index into ``HmmSet.log_transitions``
+    ahead: np.ndarray  # [E] fewest frames from the unit's entry to a state, its own included,
+    behind: np.ndarray  # [E] from there to the exit,
+    fewest: np.ndarray  # [U] and through the unit
+    word_start: np.ndarray  # [V + 1] units of each word
     word_units: np.ndarray
-    silence: int
+    silence: int  # its unit or -1
 
 
 def _unit_arcs(hmms: HmmSet) -> UnitArcs:
@@ -206,21 +193,18 @@ def _unit_arcs(hmms: HmmSet) -> UnitArcs:
         state_start=np.cumsum([0, *(unit.n_states for unit in hmms.units)]),
         states=np.concatenate([unit.states for unit in hmms.units]),
         arc_start=np.concatenate([[0], np.cumsum(np.concatenate(counts))]),
-        source=np.concatenate(sources),
-        destination=np.concatenate(destinations),
-        log_prob=hmms.log_transitions[transition],
-        transition=transition,
-        ahead=np.concatenate(ahead),
-        behind=np.concatenate(behind),
-        fewest=np.array(fewest),
+        source=np.concatenate(sources), destination=np.concatenate(destinations),
+        log_prob=hmms.log_transitions[transition], transition=transition,
+        ahead=np.concatenate(ahead), behind=np.concatenate(behind), fewest=np.array(fewest),
         word_start=np.cumsum([0, *map(len, hmms.lexicon.values())]),
         word_units=np.array([hmms.unit_index[name] for names in hmms.lexicon.values() for name in names], np.int64),
         silence=hmms.unit_index.get(hmms.silence, -1),
-    )
+    )  # fmt: skip
 
 
 def _fewest_frames(possible: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """``(ahead[N], behind[N], fewest)`` of a unit with ``possible`` transitions bool [N + 2, N + 2]."""
+    """``(ahead[N], behind[N], fewest)`` of a unit with ``possible`` transitions bool [N + 2, N + 2]; above N + 2 where
+    there is no way."""
     size = len(possible)
     never = size + 1
     costs = np.where(possible, 1, never)  # an arc into a state takes its frame,
@@ -250,17 +234,10 @@ def left_to_right(states: int, stay: float = 0.6, skip: float = 0.0) -> np.ndarr
 
 
 def flat_start(
-    lexicon: dict[str, tuple[str, ...]],
-    states: int | dict[str, int],
-    mean: np.ndarray,
-    variance: np.ndarray,
-    silence: str | None = None,
-    silence_states: int = 3,
-    stay: float = 0.6,
-    skip: float = 0.0,
-    variance_floor: np.ndarray | None = None,
-    meta: dict | None = None,
-) -> HmmSet:
+    lexicon: dict[str, tuple[str, ...]], states: int | dict[str, int], mean: np.ndarray, variance: np.ndarray,
+    silence: str | None = None, silence_states: int = 3, stay: float = 0.6, skip: float = 0.0,
+    variance_floor: np.ndarray | None = None, meta: dict | None = None,
+) -> HmmSet:  # fmt: skip
     """One Gaussian a state, all with the global ``mean`` and ``variance`` [D]; units in order of first use.
 
     ``states`` is one number for all units or one for each; a whole-word system has ``lexicon = {word: (word,)}``.
@@ -270,10 +247,7 @@ def flat_start(
         names.append(silence)
     units, first = [], 0
     for name in names:
-        if name == silence:
-            number = silence_states
-        else:
-            number = states[name] if isinstance(states, dict) else states
+        number = silence_states if name == silence else states[name] if isinstance(states, dict) else states
         units.append(Unit(name, np.arange(first, first + number), left_to_right(number, stay, skip)))
         first += number
     pool = single_gaussians(np.tile(mean, (first, 1)), np.tile(variance, (first, 1)))
@@ -283,13 +257,3 @@ def flat_start(
 def whole_words(words) -> dict[str, tuple[str, ...]]:
     """The lexicon in which each word is its own unit."""
     return {word: (word,) for word in words}
-
-
-def _shortest(possible: np.ndarray) -> int | None:
-    """Emitting states on the shortest way from entry to exit over ``possible`` transitions; None if there is none."""
-    reached = possible[0].copy()
-    for passed in range(len(possible) - 1):
-        if reached[-1]:
-            return passed
-        reached |= possible[reached].any(axis=0)
-    return None

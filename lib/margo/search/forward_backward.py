@@ -19,22 +19,17 @@ NEGLIGIBLE = -40.0
 
 @dataclass(frozen=True, eq=False)
 class Posteriors:
-    """log_likelihood [N] of each utterance (-inf: no path has exactly its number of frames; it then counts nowhere),
-    occupancies float64 [T, L] (posterior of each label at each frame), arc_counts [A] (expected traversals)."""
+    """Of N utterances, T frames in all; one that no path fits counts nowhere."""
 
-    log_likelihood: np.ndarray
-    occupancies: np.ndarray
-    arc_counts: np.ndarray
+    log_likelihood: np.ndarray  # [N] -inf: no path has exactly its number of frames
+    occupancies: np.ndarray  # [T, L] posterior of each label at each frame
+    arc_counts: np.ndarray  # [A] expected traversals
 
 
 def posteriors(
-    graph: Graph,
-    log_likelihoods: np.ndarray,
-    bounds: np.ndarray | None = None,
-    scale: float = 1.0,
-    labels: np.ndarray | None = None,
-    n_labels: int | None = None,
-) -> Posteriors:
+    graph: Graph, log_likelihoods: np.ndarray, bounds: np.ndarray | None = None, scale: float = 1.0,
+    labels: np.ndarray | None = None, n_labels: int | None = None,
+) -> Posteriors:  # fmt: skip
     """State occupancies and arc counts of one utterance, or of several that share a graph.
 
     ``log_likelihoods`` [T, S'] has a column for each of ``graph.states``; utterance i is rows ``bounds[i]:bounds[i+1]``
@@ -42,35 +37,14 @@ def posteriors(
     ``labels`` [E] of the emitting nodes: by default their state, L = S'; nodes with a negative label count nowhere.
     """
     scores = checked(graph, log_likelihoods)
-    bounds = _bounds(bounds, len(scores))
+    bounds = np.array([0, len(scores)]) if bounds is None else np.ascontiguousarray(bounds, np.int64)
     if labels is None:
         labels, n_labels = graph.arcs.column, len(graph.states)
-    longest = int(np.diff(bounds).max(initial=0))
-    alpha = np.empty((longest + 1, graph.n_nodes))
-    occupancies = np.zeros((len(scores), n_labels))
-    arc_counts = np.zeros(graph.n_arcs)
+    alpha = np.empty((int(np.diff(bounds).max(initial=0)) + 1, graph.n_nodes))
+    occupancies, arc_counts = np.zeros((len(scores), n_labels)), np.zeros(graph.n_arcs)
     totals = np.empty(len(bounds) - 1)
     _posteriors(graph.arcs, scores, bounds, scale, labels, alpha, occupancies, arc_counts, totals)
     return Posteriors(totals, occupancies, arc_counts)
-
-
-def forward(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Log forward probabilities [T + 1, n]; the utterance's log-likelihood is ``[-1, graph.arcs.end]``.
-
-    Where the graph says that no path can end in time, -inf stands.
-    """
-    scores = checked(graph, log_likelihoods)
-    alpha = np.empty((len(scores) + 1, graph.n_nodes))
-    _forward(graph.arcs, scores, scale, alpha)
-    return alpha
-
-
-def backward(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Log backward probabilities [T + 1, n]; the utterance's log-likelihood is ``[0, graph.arcs.start]``."""
-    scores = checked(graph, log_likelihoods)
-    beta = np.empty((len(scores) + 1, graph.n_nodes))
-    backward_rows(graph.arcs, scores, scale, beta)
-    return beta
 
 
 def checked(graph: Graph, log_likelihoods: np.ndarray) -> np.ndarray:
@@ -79,10 +53,6 @@ def checked(graph: Graph, log_likelihoods: np.ndarray) -> np.ndarray:
     if scores.ndim != 2 or scores.shape[1] != len(graph.states):
         raise ValueError(f"log-likelihoods have shape {scores.shape}, the graph expects [T, {len(graph.states)}]")
     return scores
-
-
-def _bounds(bounds, frames: int) -> np.ndarray:
-    return np.array([0, frames]) if bounds is None else np.ascontiguousarray(bounds, np.int64)
 
 
 @njit(cache=True, inline="always")
@@ -99,7 +69,9 @@ def _sum_terms(values, count, best):
 
 
 @njit(cache=True)
-def _forward(arcs, scores, scale, alpha):
+def forward_rows(arcs, scores, scale, alpha):
+    """Fills ``alpha`` [T + 1, n] with log forward probabilities, the total at ``[-1, arcs.end]``; -inf where the graph
+    says that no path can end in time."""
     arc_start, source, _, log_prob, column = arcs[:5]
     emitting, nodes, frames = len(column), len(arc_start) - 1, len(scores)
     values, ahead, behind = np.empty(len(source)), arcs.ahead, arcs.behind
@@ -116,8 +88,7 @@ def _forward(arcs, scores, scale, alpha):
                 alpha[row, node] = 0.0
                 continue
             before = row - 1 if node < emitting else row
-            best = -np.inf
-            count = 0
+            best, count = -np.inf, 0
             for arc in range(arc_start[node], arc_start[node + 1]):
                 value = alpha[before, source[arc]] + log_prob[arc]
                 if value > -np.inf:
@@ -142,8 +113,7 @@ def _backward_row(arcs, following, scale, last, after, beta, alpha, values):
         if alpha[node] == -np.inf:
             beta[node] = -np.inf
             continue
-        best = -np.inf
-        count = 0
+        best, count = -np.inf, 0
         if last and node == end:
             values[0] = best = 0.0
             count = 1
@@ -165,7 +135,7 @@ def _backward_row(arcs, following, scale, last, after, beta, alpha, values):
 
 @njit(cache=True)
 def backward_rows(arcs, scores, scale, beta):
-    """Fills ``beta`` [T + 1, n]."""
+    """Fills ``beta`` [T + 1, n] with log backward probabilities, the total at ``[0, arcs.start]``."""
     everywhere, values = np.zeros(beta.shape[1]), np.empty(len(arcs.source) + 1)
     frames = len(scores)
     for step in range(frames + 1):
@@ -183,7 +153,7 @@ def _posteriors(arcs, all_scores, bounds, scale, labels, alpha, occupancies, arc
     for utterance in range(len(bounds) - 1):
         first, frames = bounds[utterance], bounds[utterance + 1] - bounds[utterance]
         scores = all_scores[first : first + frames]
-        _forward(arcs, scores, scale, alpha[: frames + 1])
+        forward_rows(arcs, scores, scale, alpha[: frames + 1])
         total = alpha[frames, arcs.end]
         totals[utterance] = total
         if not total > -np.inf:
@@ -196,8 +166,7 @@ def _posteriors(arcs, all_scores, bounds, scale, labels, alpha, occupancies, arc
                 log_posterior = alpha[row, node] + beta[node] - total
                 if not log_posterior > NEGLIGIBLE:
                     continue
-                ahead = beta[node] - total
-                before = row
+                ahead, before = beta[node] - total, row
                 if node < emitting:
                     if labels[node] >= 0:
                         occupancies[first + row - 1, labels[node]] += np.exp(log_posterior)

@@ -16,13 +16,12 @@ from margo.search.viterbi import best_path, trace
 
 @dataclass(frozen=True, eq=False)
 class Alignments:
-    """scores [P] (-inf where the frames are too few), states int32 [P, T], constants [P] (sum of the log transitions),
-    transitions: for each string the indices of those taken."""
+    """Best paths of P strings through T frames."""
 
-    scores: np.ndarray
-    states: np.ndarray
-    constants: np.ndarray
-    transitions: list[np.ndarray]
+    scores: np.ndarray  # [P] -inf where the frames are too few
+    states: np.ndarray  # int32 [P, T]
+    constants: np.ndarray  # [P] sum of the log transitions
+    transitions: list[np.ndarray]  # for each string the indices of those taken
 
 
 def align_strings(hmms: HmmSet, strings, log_likelihoods: np.ndarray, columns: np.ndarray) -> Alignments:
@@ -34,9 +33,8 @@ def align_strings(hmms: HmmSet, strings, log_likelihoods: np.ndarray, columns: n
     frames, paths = len(log_likelihoods), len(strings)
     scores, constants, states = np.empty(paths), np.zeros(paths), np.zeros((paths, frames), np.int32)
     likelihoods = np.ascontiguousarray(log_likelihoods, np.float64)
-    taken, ends = _align(
-        hmms.unit_arcs, columns_of(hmms, columns), words, start, likelihoods, scores, constants, states
-    )
+    places = columns_of(hmms, columns)
+    taken, ends = _align(hmms.unit_arcs, places, words, start, likelihoods, scores, constants, states)
     return Alignments(scores, columns.astype(np.int32)[states], constants, np.split(taken, ends[:-1]))
 
 

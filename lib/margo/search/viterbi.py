@@ -22,14 +22,13 @@ class Segment:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """score; nodes int [T] (emitting node of each frame); states int [T] (pool state of each frame); words and units
-    as segments (silence is a unit, not a word); strings by ``graph.words``."""
+    """A way through a graph."""
 
     score: float
-    nodes: np.ndarray
-    states: np.ndarray
+    nodes: np.ndarray  # int [T] emitting node of each frame
+    states: np.ndarray  # int [T] its pool state
     words: tuple[Segment, ...]
-    units: tuple[Segment, ...]
+    units: tuple[Segment, ...]  # silence is a unit, not a word
     word_names: tuple[str, ...]
 
 
@@ -75,7 +74,7 @@ def align(graph: Graph, log_likelihoods: np.ndarray) -> Path:
 
 def _segments(graph: Graph, nodes: np.ndarray, marks: list):
     """Words and units between the rows at which they were entered; a word ends before the silence behind it."""
-    words, units, frames = [], [], len(nodes)
+    words, frames = [], len(nodes)
     silent = np.flatnonzero(graph.node_word[nodes] < 0)
     word_marks = [(row, word) for row, word, _ in marks if word >= 0]
     unit_marks = [(row, unit) for row, _, unit in marks if unit >= 0]
@@ -83,9 +82,8 @@ def _segments(graph: Graph, nodes: np.ndarray, marks: list):
         pause = np.searchsorted(silent, row)
         end = min(following, int(silent[pause])) if pause < len(silent) else following
         words.append(Segment(word, row, end))
-    for (row, unit), (following, _) in zip(unit_marks, [*unit_marks[1:], (frames, -1)]):
-        units.append(Segment(unit, row, following))
-    return tuple(words), tuple(units)
+    units = zip(unit_marks, [*unit_marks[1:], (frames, -1)])
+    return tuple(words), tuple(Segment(unit, row, following) for (row, unit), (following, _) in units)
 
 
 @njit(cache=True)
@@ -159,15 +157,11 @@ def _best(arcs, scores, beam, back, pointers):
 @njit(cache=True, inline="always")
 def _stay_or_step(stay, step, before, now, stay_arc, step_arc, arc_into, pointers):
     """Some nodes in a row from those and the one before them in the row ``before``, as vectors."""
-    if pointers:
-        for node in range(len(now)):
-            stays, steps = before[node + 1] + stay[node], before[node] + step[node]
-            now[node] = stays if stays > steps else steps
+    for node in range(len(now)):
+        stays, steps = before[node + 1] + stay[node], before[node] + step[node]
+        now[node] = stays if stays > steps else steps
+        if pointers:
             arc_into[node] = stay_arc[node] if stays > steps else step_arc[node]
-    else:
-        for node in range(len(now)):
-            stays, steps = before[node + 1] + stay[node], before[node] + step[node]
-            now[node] = stays if stays > steps else steps
 
 
 @njit(cache=True)

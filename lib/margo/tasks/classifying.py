@@ -4,11 +4,12 @@ from pathlib import Path
 
 import numpy as np
 
-from margo.classify import ebw_training, gmm, hybrid, maxmargin
+from margo.classify import ebw_training, gmm, hybrid, maxmargin, smo
 from margo.errors import MargoError
 from margo.formats.classifiers import arrays_of, classifier_of, read_classifier
 from margo.formats.tables import Table, read_table
 from margo.runtime import record
+from margo.tasks.scoring import score_classes
 
 
 def read_set(folder, name: str, step) -> Table:
@@ -119,13 +120,11 @@ class HybridTraining:
 
 def fit_margin(model, table: Table, options, method: str, seed: int):
     """``(MaxMargin, reports)`` by SMO, by the paper's alternation, or by projected gradient from ``model`` itself."""
-    from margo.classify import smo
-
     problem = maxmargin.pose(model, table.x, table.y, options.cost, options.scale, options.balance)
     if method == "grad":
         packed, reports = maxmargin.descend(problem, maxmargin.from_classifier(problem, model), options.epochs)
     elif method == "faithful":
-        from margo.classify import alternate
+        from margo.classify import alternate  # with scipy's linear programs
 
         packed, reports = alternate.fit(problem, options, np.random.default_rng(seed))
     else:
@@ -136,8 +135,6 @@ def fit_margin(model, table: Table, options, method: str, seed: int):
 
 def score_models(options, step) -> None:
     """Score every model on its data, set by set; models after the first are further runs of the same row."""
-    from margo.tasks.scoring import score_classes
-
     if len(options.data) not in (1, len(options.model)):
         raise MargoError(f"{len(options.model)} models but {len(options.data)} data folders; give one, or as many")
     folders = options.data * (len(options.model) // len(options.data))

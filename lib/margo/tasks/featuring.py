@@ -29,20 +29,17 @@ class Made:
 
 @dataclass(frozen=True)
 class Front:
-    """Everything a worker must know to make features; ``channel`` is the one to take of recordings with several, and
-    ``speakers`` holds the sums for ``cmvn = "speaker"``."""
+    """Everything a worker must know to make features."""
 
     options: MfccOptions
     sample_rate: int
     allow_pipes: bool
-    channel: int | None = None
-    speakers: dict[str, CmvnStats] | None = None
+    channel: int | None = None  # the one to take of recordings with several
+    speakers: dict[str, CmvnStats] | None = None  # the sums for ``cmvn = "speaker"``
 
 
-def features_of(
-    data: DataDir, options: MfccOptions, allow_pipes: bool, where, channel: int | None = None
-) -> tuple[dict, Iterator[Made]]:
-    """The record of the features of ``data``, and what becomes of each utterance, in their order.
+def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where, channel: int | None = None):
+    """The record of the features of ``data``, and an iterator of what becomes of each utterance, in their order.
 
     A folder with ``feats.scp`` keeps the features it came with; else they are made of its audio.
     """
@@ -61,10 +58,8 @@ def features_of(
 def check_losses(dropped: list[Made], data: DataDir) -> None:
     """Refuse to go on when more than a few utterances were dropped."""
     if len(dropped) > MOST_DROPPED * len(data):
-        raise MargoError(
-            f"{data.folder}: {len(dropped)} of {len(data)} utterances cannot be used, more than {MOST_DROPPED:.0%}; "
-            f"the first: {dropped[0].name}: {dropped[0].reason}"
-        )
+        raise MargoError(f"{data.folder}: {len(dropped)} of {len(data)} utterances cannot be used, more than "
+                         f"{MOST_DROPPED:.0%}; the first: {dropped[0].name}: {dropped[0].reason}")  # fmt: skip
 
 
 def sample_rate_of(data: DataDir, options: MfccOptions) -> int:
@@ -95,11 +90,8 @@ def make_features(front: Front, chunk: tuple[Utterance, ...]) -> list[Made]:
 
 def speaker_stats(front: Front, chunk: tuple[Utterance, ...]) -> dict[str, CmvnStats]:
     """Sums for normalisation of each speaker of a chunk; utterances that cannot be used are left out."""
-    return _add(
-        {utterance.speaker: cmvn_stats(statics, front.options)}
-        for utterance, statics in _statics(front, chunk)
-        if not isinstance(statics, MargoError)
-    )
+    return _add({utterance.speaker: cmvn_stats(statics, front.options)}
+                for utterance, statics in _statics(front, chunk) if not isinstance(statics, MargoError))  # fmt: skip
 
 
 def _add(parts) -> dict[str, CmvnStats]:
@@ -118,14 +110,11 @@ def _statics(front: Front, chunk: tuple[Utterance, ...]):
         try:
             if samples is None or utterance.audio != recording:
                 recording, samples = utterance.audio, None
-                samples, rate = audio.read_recording(
-                    recording, front.allow_pipes, rate=front.options.sample_rate, channel=front.channel
-                )
+                samples, rate = audio.read_recording(recording, front.allow_pipes, rate=front.options.sample_rate,
+                                                     channel=front.channel)  # fmt: skip
             if rate != front.sample_rate:
-                raise MargoError(
-                    f"{recording}: sample rate is {rate} Hz, the folder's is {front.sample_rate} Hz "
-                    "(--sample-rate resamples)"
-                )
+                raise MargoError(f"{recording}: sample rate is {rate} Hz, the folder's is {front.sample_rate} Hz "
+                                 "(--sample-rate resamples)")  # fmt: skip
             piece = _piece(samples, rate, utterance)
         except MargoError as error:
             yield utterance, error

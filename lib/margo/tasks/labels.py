@@ -80,28 +80,15 @@ def boundary_report(errors: np.ndarray, missing: list[str], title: str) -> tuple
     """The score of boundary ``errors`` [n] as a JSON object, as text, and as a plot."""
     score = boundary_score(errors)
     within = {f"{1000 * limit:g}": round(100 * share, 2) for limit, share in score.within.items()}
-    facts = {
-        "boundaries": score.boundaries,
-        "mean_ms": round(1000 * score.mean, 3),
-        "median_ms": round(1000 * score.median, 3),
-        "bias_ms": round(1000 * score.bias, 3),
-        "percent_within_ms": within,
-        "missing": missing,
-    }
+    means = {f"{name}_ms": round(1000 * getattr(score, name), 3) for name in ("mean", "median", "bias")}
+    facts = {"boundaries": score.boundaries, **means, "percent_within_ms": within, "missing": missing}
     shares = ", ".join(f"{share:.2f} % within {limit} ms" for limit, share in within.items())
-    text = (
-        f"{shares} of {score.boundaries} boundaries\n"
-        f"mean error {facts['mean_ms']:.2f} ms, median {facts['median_ms']:.2f} ms, bias {facts['bias_ms']:+.2f} ms\n"
-        f"{len(missing)} utterances not aligned\n"
-    )
+    text = (f"{shares} of {score.boundaries} boundaries\nmean error {facts['mean_ms']:.2f} ms, median "
+            f"{facts['median_ms']:.2f} ms, bias {facts['bias_ms']:+.2f} ms\n"
+            f"{len(missing)} utterances not aligned\n")  # fmt: skip
     edges = np.arange(-62.5, 63, 5)
     counts, _ = np.histogram(1000 * errors, edges)
-    plot = {
-        "title": f"Boundaries of {title} against hand labels",
-        "kind": "histogram",
-        "x_label": "ms late",
-        "y_label": "boundaries",
-        "note": shares,
-        "series": [{"name": "boundaries", "edges": edges.tolist(), "counts": counts.tolist()}],
-    }
+    series = [{"name": "boundaries", "edges": edges.tolist(), "counts": counts.tolist()}]
+    plot = {"title": f"Boundaries of {title} against hand labels", "kind": "histogram", "x_label": "ms late",
+            "y_label": "boundaries", "note": shares, "series": series}  # fmt: skip
     return facts, text, plot

@@ -1,6 +1,7 @@
 """What the steps of generative kernels share: runs over data files and EM starts, their files, their scores."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,12 @@ from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz, write_text
 from margo.formats.samples import Samples, read_samples
 from margo.kernel import pairs
+from margo.kernel.artificial import bayes
 from margo.kernel.scorespace import fit_mixtures
+from margo.kernel.selection import classify, families
+from margo.runtime.parallel import map_chunks
+from margo.tasks.scoring import score_classes
+from margo.tasks.sweeping import cells_over, dots, region
 
 FORMAT = "margo-kernel-1"
 
@@ -35,11 +41,10 @@ def train_run(options, task) -> tuple[dict, list[dict]]:
     rng = np.random.default_rng([options.seed, start])
     pool = fit_mixtures(samples.x, samples.y, options.mixtures, rng, options.tied)
     lines = []
-
-    def report(pair, line):
-        lines.append({"run": number, "pair": list(pair), **vars(line)})
-
-    systems = pairs.train_pairs(samples.x, samples.y, pool, options.space, options.metric, options, report)
+    systems = pairs.train_pairs(
+        samples.x, samples.y, pool, options.space, options.metric, options,
+        report=lambda pair, line: lines.append({"run": number, "pair": list(pair), **vars(line)}),
+    )  # fmt: skip
     arrays = {f"{stage}{number}_{name}": array for stage, system in zip(("initial", "final"), systems)
               for name, array in pairs.to_arrays(system).items()}  # fmt: skip
     return arrays, lines
@@ -59,8 +64,8 @@ def summed(lines: list[dict]) -> list[dict]:
         errors = sum(line["train_errors"] for line in now) / runs
         change = objective - progress[-1]["objective"] if progress else None
         moving = sum(len(track) > iteration for track in tracks.values())
-        progress.append({"iteration": iteration, "objective": objective, "change": change,
-                         "pair_errors": errors, "pairs_moving": moving})  # fmt: skip
+        progress.append({"iteration": iteration, "objective": objective, "change": change, "pair_errors": errors,
+                         "pairs_moving": moving})  # fmt: skip
     return progress
 
 
@@ -78,21 +83,16 @@ def read_systems(folder) -> tuple[dict, list[tuple[pairs.PairSystem, pairs.PairS
     meta, arrays = read_npz(path)
     if meta.get("format") != FORMAT:
         raise MargoError(f"{path}: not a model of train_kernel (format {meta.get('format')!r})")
-    systems = []
-    for run in range(meta["runs"]):
-        stages = []
-        for stage in ("initial", "final"):
-            prefix = f"{stage}{run}_"
-            own = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
-            stages.append(pairs.from_arrays(meta["space"], own))
-        systems.append(tuple(stages))
-    return meta, systems
+
+    def system(prefix):
+        own = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
+        return pairs.from_arrays(meta["space"], own)
+
+    return meta, [(system(f"initial{run}_"), system(f"final{run}_")) for run in range(meta["runs"])]
 
 
 def write_result(step, system: str, mixtures: int, split: str, truths, predictions, groups, seconds=None, extra=None):
     """Score the runs of one system on one split into ``<system>_<mixtures>/<split>`` of the step's folder."""
-    from margo.tasks.scoring import score_classes
-
     place = f"{system}_{mixtures}/{split}"
     if not all(np.array_equal(truth, truths[0]) for truth in truths):
         raise MargoError(f"{place}: runs have different labels, and cannot be one row")
@@ -109,8 +109,6 @@ def write_result(step, system: str, mixtures: int, split: str, truths, predictio
 
 def left_out(data, starts: int, seed: int, task) -> np.ndarray:
     """Classes [settings, N'] of one group of ``data`` = (x, y, groups), for ``task`` = (settings, group)."""
-    from margo.kernel.selection import classify
-
     (x, y, groups), (settings, group) = data, task
     out = groups == group
     return classify(x[~out], y[~out], x[out], settings, starts, seed)
@@ -118,11 +116,6 @@ def left_out(data, starts: int, seed: int, task) -> np.ndarray:
 
 def classify_left_out(data, settings: list, starts: int, seed: int, where, step) -> np.ndarray:
     """Classes [settings, N] of ``data`` = (x, y, groups), each group's by systems trained on the others."""
-    from functools import partial
-
-    from margo.kernel.selection import families
-    from margo.runtime.parallel import map_chunks
-
     tasks = [(family, group) for family in families(settings) for group in np.unique(data[2])]
     doing = map_chunks(partial(left_out, data, starts, seed), tasks, where)
     number = {setting: index for index, setting in enumerate(settings)}
@@ -153,16 +146,10 @@ def tried_plot(system: str, settings: list, shares: np.ndarray, note: str) -> di
     for setting, share in zip(settings, shares):
         place = rows.index(kind(setting)), columns.index(mixture(setting))
         least[place] = min(least[place], share)
-    return {
-        "title": f"{system}: least errors on left-out training speakers, per cent",
-        "kind": "heatmap",
-        "values": np.round(100 * least, 1).tolist(),
-        "rows": rows,
-        "columns": columns,
-        "x_label": "mixtures and variances",
-        "y_label": "machines, score-space and kernel",
-        "note": f"Chosen: {note}.",
-    }
+    return {"title": f"{system}: least errors on left-out training speakers, per cent", "kind": "heatmap",
+            "values": np.round(100 * least, 1).tolist(), "rows": rows, "columns": columns,
+            "x_label": "mixtures and variances", "y_label": "machines, score-space and kernel",
+            "note": f"Chosen: {note}."}  # fmt: skip
 
 
 def in_words(setting) -> str:
@@ -175,30 +162,12 @@ def in_words(setting) -> str:
 
 def regions(title: str, system: pairs.PairSystem, train: Samples, resolution: int, samples: int) -> dict:
     """A plot of the two classes' decision regions, some samples, the kernel's means, and the best boundary."""
-    from margo.kernel.artificial import bayes
-
-    low, high = train.x.min(0), train.x.max(0)
-    axes = [np.linspace(low[d], high[d], resolution) for d in range(2)]
-    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    decided = (system.decide(grid)[:, 0] <= 0).astype(int).reshape(resolution, resolution)
+    axes, grid = cells_over(train.x, resolution)
     best = bayes(grid).reshape(resolution, resolution)
     rows, columns = np.nonzero((best[:-1] != best[1:])[:, :-1] | (best[:, :-1] != best[:, 1:])[:-1])
-
-    def points(name, x):
-        shown = np.round(x, 3)
-        return {"name": name, "x": shown[:, 0].tolist(), "y": shown[:, 1].tolist(), "style": "points"}
-
-    drawn = [points(f"class {'AB'[c]}", train.x[train.y == c][:samples]) for c in (0, 1)]
-    means = [points(f"means of {'AB'[c]}", system.mixtures[0].take([c]).means) for c in (0, 1)]
-    boundary = np.stack([axes[0][columns], axes[1][rows]], axis=1)
-    return {
-        "title": title,
-        "kind": "scatter",
-        "series": [*drawn, *means, points("Bayes boundary", boundary)],
-        "region": {
-            "values": decided.tolist(),
-            "x": [float(low[0]), float(high[0])],
-            "y": [float(low[1]), float(high[1])],
-        },
-        "note": "The background is the machine's decision; the points between the classes are the best boundary.",
-    }
+    drawn = [dots(f"class {'AB'[c]}", train.x[train.y == c][:samples]) for c in (0, 1)]
+    means = [dots(f"means of {'AB'[c]}", system.mixtures[0].take([c]).means) for c in (0, 1)]
+    boundary = dots("Bayes boundary", np.stack([axes[0][columns], axes[1][rows]], axis=1))
+    decided = region(lambda grid: (system.decide(grid)[:, 0] <= 0).astype(int), train.x, resolution)
+    note = "The background is the machine's decision; the points between the classes are the best boundary."
+    return {"title": title, "kind": "scatter", "series": [*drawn, *means, boundary], "region": decided, "note": note}

@@ -53,6 +53,6 @@ def class_names(sets: dict) -> tuple[str, ...]:
     return names
 
 
-def numbers(labels, names, name: str) -> np.ndarray:
+def numbers(labels, names) -> np.ndarray:
     index = {label: number for number, label in enumerate(names)}
     return np.array([index[label] for label in labels.tolist()])

@@ -25,21 +25,30 @@ def boundary_plots(models: dict, table: Table, cells: int, points: int) -> list[
     """For each named model of two features its decision regions, under evenly chosen samples of ``table``."""
     if table.x.shape[1] != 2:
         raise MargoError(f"decision regions need samples of 2 features, found {table.x.shape[1]}")
-    low, high = np.nanmin(table.x, axis=0), np.nanmax(table.x, axis=0)
-    axes = [np.linspace(low[d], high[d], cells) for d in range(2)]
-    grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes)], axis=1)
     shown = np.linspace(0, len(table.x) - 1, min(points, len(table.x))).astype(int)
-    plots = []
-    for name, model in models.items():
-        regions = log_joint(model, grid).argmax(axis=1).reshape(cells, cells)
-        series = [
-            {"name": f"class {label}", "style": "points", "x": table.x[rows, 0].round(3).tolist(),
-             "y": table.x[rows, 1].round(3).tolist()}
-            for c, label in enumerate(table.names) for rows in [shown[table.y[shown] == c]] if len(rows)
-        ]  # fmt: skip
-        region = {"values": regions.tolist(), "x": [low[0], high[0]], "y": [low[1], high[1]]}
-        plots.append({"title": f"Decision regions of {name}", "kind": "scatter", "series": series, "region": region})
-    return plots
+    series = [dots(f"class {label}", table.x[rows]) for c, label in enumerate(table.names)
+              for rows in [shown[table.y[shown] == c]] if len(rows)]  # fmt: skip
+    return [{"title": f"Decision regions of {name}", "kind": "scatter", "series": series,
+             "region": region(lambda grid, model=model: log_joint(model, grid).argmax(axis=1), table.x, cells)}
+            for name, model in models.items()]  # fmt: skip
+
+
+def dots(name: str, x) -> dict:
+    """Samples ``x[N, 2]`` as a series of a plot."""
+    return {"name": name, "style": "points", "x": x[:, 0].round(3).tolist(), "y": x[:, 1].round(3).tolist()}
+
+
+def cells_over(x, cells: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """The two axes [cells] over the range of ``x[N, 2]``, and their grid [cells^2, 2]."""
+    axes = [np.linspace(np.nanmin(x[:, d]), np.nanmax(x[:, d]), cells) for d in range(2)]
+    return axes, np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+
+
+def region(decide, x, cells: int) -> dict:
+    """The classes that ``decide`` gives a grid over the range of ``x[N, 2]``, as the background of a plot."""
+    axes, grid = cells_over(x, cells)
+    values = decide(grid).reshape(cells, cells).tolist()
+    return {"values": values, **{name: [float(axis[0]), float(axis[-1])] for name, axis in zip("xy", axes)}}
 
 
 def missing_curves(models: dict, table: Table, options, step):
@@ -51,7 +60,7 @@ def missing_curves(models: dict, table: Table, options, step):
     for fraction in step.progress(options.fractions, what="parts missing"):
         draws = [hide(table.x, fraction, np.random.default_rng([options.seed, n])) for n in range(options.repeats)]
         for name, model in models.items():
-            errors = [100.0 * float((log_joint(model, x).argmax(axis=1) != table.y).mean()) for x in draws]
+            errors = [error_percent(model, replace(table, x=x)) for x in draws]
             curves[name].append({"missing": fraction, "error": float(np.mean(errors)), "sd": float(np.std(errors))})
     series = [{"name": name, "x": [point["missing"] for point in points], "y": [point["error"] for point in points]}
               for name, points in curves.items()]  # fmt: skip

@@ -2,13 +2,12 @@
 
 import dataclasses
 import json
+from functools import partial
 
 import numpy as np
 
 from margo.classify import ebw_training, gmm, hybrid
-from margo.classify.ebw_training import EbwOptions
 from margo.classify.gmm import GmmOptions
-from margo.classify.hybrid import HybridOptions
 from margo.classify.maxmargin import MarginOptions
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_json, write_text
@@ -16,9 +15,8 @@ from margo.formats.tables import Table
 from margo.runtime import record
 from margo.tasks import classifying
 
-OPTIONS = {
-    "train_gmm": GmmOptions, "train_ebw": EbwOptions, "train_hybrid": HybridOptions, "train_margin": MarginOptions,
-}  # fmt: skip
+OPTIONS = {"train_gmm": GmmOptions, "train_ebw": ebw_training.EbwOptions, "train_hybrid": hybrid.HybridOptions,
+           "train_margin": MarginOptions}  # fmt: skip
 
 
 def parse_space(texts, trainer: str) -> dict[str, tuple]:
@@ -71,15 +69,13 @@ def fit(trainer: str, settings: dict, model, train, seed: int):
 
 def folds_of(options, step) -> list[tuple[Table, Table]]:
     """``(train, held out)`` of every fold; one where the development set is used as it is."""
-    train = classifying.labelled(classifying.read_set(options.data, "train", step))
-    dev = classifying.labelled(classifying.read_set(options.data, "dev", step))
+    train, dev = (classifying.labelled(classifying.read_set(options.data, name, step)) for name in ("train", "dev"))
     if options.folds <= 1 or len(dev.y) >= options.small:
         return [(train, dev)]
     x, y = np.concatenate([train.x, dev.x]), np.concatenate([train.y, dev.y])
     fold = assign_folds(y, options.folds, np.random.default_rng(options.seed))
-    return [
-        tuple(Table(x[rows], y[rows], train.names) for rows in (fold != n, fold == n)) for n in range(options.folds)
-    ]
+    return [tuple(Table(x[rows], y[rows], train.names) for rows in (fold != n, fold == n))
+            for n in range(options.folds)]  # fmt: skip
 
 
 def assign_folds(y, folds: int, rng) -> np.ndarray:
@@ -97,11 +93,8 @@ def starts_of(options, folds, step) -> list:
     if options.init is None:
         raise MargoError(f"{options.trainer} starts from a model: give --init")
     used = record.read(step.input(options.init, made_by="train_gmm"))["options"]
-    settings = GmmOptions(**{field.name: used[field.name] for field in dataclasses.fields(GmmOptions)})
-    return [
-        gmm.fit(train.x, train.y, settings, np.random.default_rng(used["seed"]), len(train.names))[0]
-        for train, _ in folds
-    ]
+    settings = {field.name: used[field.name] for field in dataclasses.fields(GmmOptions)}
+    return [fit("train_gmm", settings, None, train, used["seed"]) for train, _ in folds]
 
 
 def search(options, step) -> None:
@@ -113,14 +106,11 @@ def search(options, step) -> None:
     space = parse_space(options.space, options.trainer)
     fixed = {name: kind[1][0] for name, kind in parse_space(options.fixed, options.trainer).items()}
     grid = all(kind[0] == "choice" for kind in space.values())
-    if grid:
-        sampler = optuna.samplers.GridSampler({name: kind[1] for name, kind in space.items()}, seed=options.seed)
-    else:
-        sampler = optuna.samplers.TPESampler(seed=options.seed)
+    values = {name: kind[1] for name, kind in space.items()}
+    make = partial(optuna.samplers.GridSampler, values) if grid else optuna.samplers.TPESampler
     key = json.dumps([options.trainer, options.space, options.fixed, len(folds), step.inputs, options.seed])
-    study = optuna.create_study(
-        storage=f"sqlite:///{step.out / 'study.db'}", study_name=key, load_if_exists=True, sampler=sampler
-    )
+    storage = f"sqlite:///{step.out / 'study.db'}"
+    study = optuna.create_study(storage=storage, study_name=key, load_if_exists=True, sampler=make(seed=options.seed))
     finished = sum(trial.state.is_finished() for trial in study.trials)
     if finished:
         step.say(f"going on after {finished} trials")
@@ -137,7 +127,7 @@ def search(options, step) -> None:
         step.say(f"{options.out.name}, trial {trial.number}: {error:.3f} % of the held-out samples wrong with {chosen}")
         return error
 
-    wanted = min(options.trials, int(np.prod([len(kind[1]) for kind in space.values()]))) if grid else options.trials
+    wanted = min(options.trials, int(np.prod([*map(len, values.values())]))) if grid else options.trials
     if finished < wanted:
         study.optimize(objective, n_trials=wanted - finished)
     done = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.COMPLETE]

@@ -110,8 +110,8 @@ def read_pairs(folder, n_words: int) -> tuple[dict, list[tuple]]:
     meta, arrays = read_npz(path)
     if meta.get("format") != FORMAT:
         raise MargoError(f"{path}: not a model of train_word_kernel (format {meta.get('format')!r})")
-    made = []
-    for number, pair in enumerate(pairs(n_words)):
-        both = [WordPair(*(arrays[f"{stage}{number}_{part}"] for part in PARTS)) for stage in ("initial", "final")]
-        made.append((pair, *both))
-    return meta, made
+
+    def machine(stage, number):
+        return WordPair(*(arrays[f"{stage}{number}_{part}"] for part in PARTS))
+
+    return meta, [(pair, machine("initial", n), machine("final", n)) for n, pair in enumerate(pairs(n_words))]

@@ -1,13 +1,7 @@
 """Large-margin estimation [LJ07]: ``Problem`` in, ``solve``, ``Solution`` out. README.md derives the method."""
 
-_HOMES = {
-    "Problem": "problem",
-    "Solution": "problem",
-    "margins": "problem",
-    "solve": "solver",
-    "projected_means": "model",
-    "augmented_means": "model",
-}
+_HOMES = {"Problem": "problem", "Solution": "problem", "margins": "problem", "solve": "solver",
+          "projected_means": "model", "augmented_means": "model"}  # fmt: skip
 __all__ = list(_HOMES)
 
 

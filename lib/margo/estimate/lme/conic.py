@@ -9,115 +9,72 @@ closed form, which leaves the N + 1 variables (lambda, nu) of the dual. Nothing 
 this is the method for programs with v_k > 0.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from margo.estimate.lme.certificate import dual_value
 from margo.estimate.lme.layout import Curvature, Layout, pull, push
-from margo.estimate.lme.newton import Bordered, expand, fold, room_for
+from margo.estimate.lme.newton import follow_path
 from margo.estimate.lme.progress import Best
 
 ITERATIONS = 100
-BACKOFF = 0.99  # of the way to the nearest boundary
 
 
-@dataclass
-class Cones:
-    """Members of the product cone: flat [N (+ N) + 1] non-negative numbers, round [U, D + 2] second-order cones."""
-
-    flat: np.ndarray
-    round: np.ndarray
-
-    def plus(self, step: float, other: "Cones") -> "Cones":
-        return Cones(self.flat + step * other.flat, self.round + step * other.round)
-
-    def dot(self, other: "Cones") -> float:
-        return self.flat @ other.flat + np.einsum("kd,kd->", self.round, other.round)
+def solve_conic(layout: Layout, best: Best, tolerance: float) -> str:
+    """Offer iterates to ``best`` until its gap is at most ``tolerance`` or, as is then said, no step is left."""
+    return follow_path(_Round(layout), layout, best, tolerance, ITERATIONS)
 
 
-def solve_conic(layout: Layout, best: Best, tolerance: float) -> None:
-    """Offer iterates to ``best`` until its gap is at most ``tolerance`` or no step is left."""
-    n, c = layout.n_pairs, 1 / np.sqrt(len(layout.used))
-    curvature = Curvature(layout)
-    s, z, rho = _start(layout, c)
-    degree = len(s.flat) + 2 * len(s.round)
-    for _ in range(ITERATIONS):
-        best.offer(s.round[:, 2:], c * (s.round[:, 0] + s.round[:, 1]), z.flat[:n])
-        if best.gap <= tolerance:
-            break
-        try:
-            newton = _Newton(layout, curvature, c, s, z, rho)
-        except (np.linalg.LinAlgError, FloatingPointError):
-            break
-        mu = s.dot(z) / degree
-        ds, dz, _ = newton.step(newton.residual(0.0))
-        longest = min(1.0, _room(s, ds), _room(z, dz))
-        ds, dz, drho = newton.step(newton.residual((1 - longest) ** 3 * mu, ds, dz))
-        step = min(1.0, BACKOFF * _room(s, ds), BACKOFF * _room(z, dz))
-        if not step > 1e-8:
-            break
-        s, z, rho = s.plus(step, ds), z.plus(step, dz), rho + step * drho
+class _Round:
+    """U second-order cones for :func:`follow_path`: s and z [U, D + 2], W^-1 ds + W dz = residual / scaled point."""
 
+    def __init__(self, layout: Layout):
+        self.layout, self.matrix = layout, Curvature(layout)
+        self.c, self.degree = 1 / np.sqrt(len(layout.used)), 2 * len(layout.used)
 
+    def start(self, weights):
+        """Feasible for these lambda, each cone on the central path of a mu the dual value suggests."""
+        n, c = len(weights), self.c
+        b, half = pull(self.layout, weights)
+        squares = np.einsum("kd,kd->k", b, b)
+        value, nu = dual_value(b, half, 1.0)
+        mu = max(value, 1e-3) / (n + 2 * len(half) + 1)
+        nu = max(nu, mu, 2 * max(0.0, -half.min()))
+        while True:  # raise nu until q = |w|^2 + mu / a fits in half the ball
+            a = half + nu
+            q = squares / (4 * a * a) + mu / a
+            if q.sum() <= 0.5:
+                break
+            nu *= 1.5
+        difference = (squares / (2 * a) + 2 * mu) / c
+        self.s = np.column_stack([(q / c + c) / 2, (q / c - c) / 2, b / (2 * a)[:, None]])
+        self.z = np.column_stack([c * a + difference / 2, c * a - difference / 2, -b])
+        return nu, mu * n
 
-def _start(layout: Layout, c: float) -> tuple[Cones, Cones, float]:
-    """A feasible pair and its rho: lambda uniform, each cone on the central path of a mu the dual value suggests."""
-    n, soft = layout.n_pairs, layout.soft
-    weights = np.full(n, 1 / n)
-    b, half = pull(layout, weights)
-    squares = np.einsum("kd,kd->k", b, b)
-    value, nu = dual_value(b, half, 1.0)
-    mu = max(value, 1e-3) / (n + 2 * len(half) + 1)
-    nu = max(nu, mu, 2 * max(0.0, -half.min()))
-    while True:  # raise nu until q = |w|^2 + mu / a fits in half the ball
-        a = half + nu
-        q = squares / (4 * a * a) + mu / a
-        if q.sum() <= 0.5:
-            break
-        nu *= 1.5
-    w = b / (2 * a)[:, None]
-    values = layout.start + push(layout, w, q)
-    spread = max(values.std(), mu * n)
-    slack = [] if soft is None else np.full(n, spread)
-    rho = values.min() - spread
-    above = values - rho + (0 if soft is None else spread)
-    difference = (squares / (2 * a) + 2 * mu) / c
-    s = Cones(np.r_[above, slack, 1 - q.sum()], np.column_stack([(q / c + c) / 2, (q / c - c) / 2, w]))
-    room = [] if soft is None else soft - weights
-    z = Cones(np.r_[weights, room, nu], np.column_stack([c * a + difference / 2, c * a - difference / 2, -b]))
-    return s, z, rho
+    def visit(self, weights, nu):
+        w, q = self.s[:, 2:], self.c * (self.s[:, 0] + self.s[:, 1])
+        self.product = np.einsum("kd,kd->", self.s, self.z)
+        return w, q, np.r_[self.layout.start + push(self.layout, w, q), 1 - q.sum()]
 
+    def halt(self, best, left):
+        return ""
 
-class _Newton:
-    """The linearised conditions at (s, z): W^-1 ds + W dz = residual divided by the scaled point, both feasible."""
-
-    def __init__(self, layout: Layout, curvature: Curvature, c: float, s: Cones, z: Cones, rho: float):
-        self.layout, self.c, self.s, self.z = layout, c, s, z
-        n = self.n = layout.n_pairs
-        det_s, det_z = _det(s.round), _det(z.round)
+    def curvature(self):
+        s, z = self.s, self.z
+        det_s, det_z = _det(s), _det(z)
         if not (det_s.min() > 1e-60 and det_z.min() > 1e-60):
             raise FloatingPointError("a cone variable has reached the boundary")
         self.size = (det_s / det_z) ** 0.25
-        unit_s, unit_z = s.round / np.sqrt(det_s)[:, None], z.round / np.sqrt(det_z)[:, None]
+        unit_s, unit_z = s / np.sqrt(det_s)[:, None], z / np.sqrt(det_z)[:, None]
         axis = unit_s + _mirror(unit_z)
         axis /= np.sqrt(2 * (1 + np.einsum("kd,kd->k", unit_s, unit_z)))[:, None]
         self.half = axis.copy()  # W = size (2 half half' - J), W^2 = size^2 (2 axis axis' - J)
         self.half[:, 0] += 1
         self.half /= np.sqrt(2 * self.half[:, 0])[:, None]
-        self.point = self.scale(z.round)
-        along = (axis[:, 0] - axis[:, 1]) / (2 * c)
+        self.point = self.scale(z)
+        along = (axis[:, 0] - axis[:, 1]) / (2 * self.c)
         self.centre = axis[:, 2:] / (2 * along)[:, None]
         self.extra = 1 / (np.sqrt(8) * along)
-        q = c * (s.round[:, 0] + s.round[:, 1])
-        drift = layout.start + push(layout, s.round[:, 2:], q) - rho - s.flat[:n]
-        if layout.soft is not None:
-            drift += s.flat[n : 2 * n]
-        self.drift = np.r_[drift, 1 - q.sum() - s.flat[-1]]  # what s lacks of the linear constraints
-        ratio = s.flat / z.flat
-        matrix = curvature(self.size**2, self.centre, self.extra)
-        matrix.flat[:: n + 2] += fold(ratio, n, 1)
-        self.system = Bordered(matrix)
+        return self.matrix(self.size**2, self.centre, self.extra)
 
     def scale(self, x: np.ndarray) -> np.ndarray:
         """W x, cone by cone."""
@@ -130,42 +87,39 @@ class _Newton:
         twice = 2 * np.einsum("kd,kd->k", mirrored, x)
         return (twice[:, None] * mirrored - _mirror(x)) / self.size[:, None]
 
-    def residual(self, target: float, ds: Cones | None = None, dz: Cones | None = None) -> Cones:
-        """target e - s o z, less the second-order term of a predicted step."""
-        flat = target - self.s.flat * self.z.flat
-        curved = -_product(self.point, self.point)
-        curved[:, 0] += target
-        if ds is not None:
-            flat -= ds.flat * dz.flat
-            curved -= _product(self.unscale(ds.round), self.scale(dz.round))
-        return Cones(flat, curved)
+    def aim(self, target, step):
+        """For the residual target e - s o z, less the second-order term of a predicted step."""
+        residual = -_product(self.point, self.point)
+        residual[:, 0] += target
+        if step is not None:
+            residual -= _product(self.unscale(step[0]), self.scale(step[1]))
+        self.pulled = self.unscale(_divide(self.point, residual))
+        self.f_w, self.f_q = self.pulled[:, 2:], (self.pulled[:, 0] + self.pulled[:, 1]) / (2 * self.c)
+        w, q = self._invert(self.f_w, self.f_q)
+        return np.r_[push(self.layout, w, q), -q.sum()]
 
-    def step(self, residual: Cones) -> tuple[Cones, Cones, float]:
-        """(ds, dz, drho) for the given right-hand side of the complementarity conditions."""
-        layout, n, s, z = self.layout, self.n, self.s, self.z
-        pulled = self.unscale(_divide(self.point, residual.round))
-        f_w, f_q = pulled[:, 2:], (pulled[:, 0] + pulled[:, 1]) / (2 * self.c)
-        g_w, g_q = self._invert(f_w, f_q)
-        quotient = residual.flat / z.flat
-        right = fold(quotient, n, -1) - self.drift - np.r_[push(layout, g_w, g_q), -g_q.sum()]
-        change, drho = self.system(right, 1 - z.flat[:n].sum())
-        weights, nu = change[:n], change[n]
-        b, half = pull(layout, weights)
-        w, q = self._invert(b + f_w, f_q - half - nu)
-        ds_round = np.column_stack([q / (2 * self.c), q / (2 * self.c), w])
-        dz_round = pulled - self.unscale(self.unscale(ds_round))
-        lacking = self.c * (half + nu) - 0.5 * (dz_round[:, 0] + dz_round[:, 1])
-        dz_round[:, :2] += lacking[:, None]  # the dual's constraints hold to rounding, not to the system's accuracy
-        dz_round[:, 2:] = -b
-        dz_flat = expand(change, layout.soft)
-        ds_flat = quotient - s.flat / z.flat * dz_flat
-        return Cones(ds_flat, ds_round), Cones(dz_flat, dz_round), -drho
+    def follow(self, change):
+        """(ds, dz) [U, D + 2] each."""
+        b, half = pull(self.layout, change[:-1])
+        w, q = self._invert(b + self.f_w, self.f_q - half - change[-1])
+        ds = np.column_stack([q / (2 * self.c), q / (2 * self.c), w])
+        dz = self.pulled - self.unscale(self.unscale(ds))
+        lacking = self.c * (half + change[-1]) - 0.5 * (dz[:, 0] + dz[:, 1])
+        dz[:, :2] += lacking[:, None]  # the dual's constraints hold to rounding, not to the system's accuracy
+        dz[:, 2:] = -b
+        return ds, dz
 
     def _invert(self, y_w: np.ndarray, y_q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(dw, dq) of every cone from its right-hand side: the block A' W^-2 A inverted in closed form."""
         weight = self.size**2
         w = weight[:, None] * (y_w + 2 * y_q[:, None] * self.centre)
         return w, 4 * weight * self.extra**2 * y_q + 2 * np.einsum("kd,kd->k", self.centre, w)
+
+    def room(self, step, part):
+        return part * min(_room(self.s, step[0]), _room(self.z, step[1]))
+
+    def move(self, length, step):
+        self.s, self.z = self.s + length * step[0], self.z + length * step[1]
 
 
 def _mirror(x: np.ndarray) -> np.ndarray:
@@ -197,19 +151,15 @@ def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
-def _room(x: Cones, dx: Cones) -> float:
-    """The longest step along dx that stays in the cone."""
-    longest = room_for(x.flat, dx.flat)
+def _room(x: np.ndarray, dx: np.ndarray) -> float:
+    """The longest step along dx that stays in every cone."""
     # (x + t dx)' J (x + t dx) = c + 2 b t + a t^2: the smallest positive root, and the first component's sign
-    a = dx.round[:, 0] ** 2 - np.einsum("kd,kd->k", dx.round[:, 1:], dx.round[:, 1:])
-    b = x.round[:, 0] * dx.round[:, 0] - np.einsum("kd,kd->k", x.round[:, 1:], dx.round[:, 1:])
-    c = _det(x.round)
+    a = dx[:, 0] ** 2 - np.einsum("kd,kd->k", dx[:, 1:], dx[:, 1:])
+    b = x[:, 0] * dx[:, 0] - np.einsum("kd,kd->k", x[:, 1:], dx[:, 1:])
+    c = _det(x)
     under = b * b - a * c
     root = np.sqrt(np.maximum(under, 0))
-    meets = (under >= 0) & ((a < 0) | (b < 0))
-    denominator = np.where(b < 0, -b + root, -(b + root))
     # b < 0: c / (-b + root) is the nearer root; b >= 0 (then a < 0): -(b + root) / a
     with np.errstate(divide="ignore", invalid="ignore"):
-        distance = np.where(b < 0, c / denominator, denominator / a)
-    distance = distance[meets & (distance > 0)]
-    return min(longest, float(distance.min())) if len(distance) else longest
+        distance = np.where(b < 0, c / (root - b), -(b + root) / a)
+    return float(distance[(under >= 0) & ((a < 0) | (b < 0)) & (distance > 0)].min(initial=np.inf))

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from margo.estimate.lme.certificate import best_level, dual_value, onto_simplex
-from margo.estimate.lme.dual import Fixed, solve_dual
+from margo.estimate.lme.dual import means_of, solve_dual
 from margo.estimate.lme.layout import Layout, pull, push
 from margo.estimate.lme.progress import Best
 
@@ -47,7 +47,7 @@ def _accelerate(layout: Layout, best: Best, tolerance: float) -> None:
     mark, since = np.inf, 0
     for iteration in range(1, ITERATIONS + 1):
         _, nu = dual_value(b_y, half_y, 1.0, best.nu)
-        w = _means(b_y, half_y + nu)
+        w = means_of(b_y, half_y + nu)
         q = np.einsum("kd,kd->k", w, w)
         values = layout.start + push(layout, w, q)
         if q.sum() <= 1 + 1e-12:
@@ -59,7 +59,7 @@ def _accelerate(layout: Layout, best: Best, tolerance: float) -> None:
             new = onto_simplex(y - values / lipschitz, layout.soft)
             b_new, half_new = pull(layout, new)
             nu_new = best.offer_dual(new, b_new, half_new)
-            apart = _means(b_new, half_new + nu_new) - w
+            apart = means_of(b_new, half_new + nu_new) - w
             distance = (half_new + nu_new) @ np.einsum("kd,kd->k", apart, apart)
             if distance <= 0.5 * lipschitz * ((new - y) @ (new - y)):
                 break
@@ -83,11 +83,6 @@ def _accelerate(layout: Layout, best: Best, tolerance: float) -> None:
             momentum = following
             y, b_y, half_y = new + beta * (new - x), b_new + beta * (b_new - b_x), half_new + beta * (half_new - half_x)
         x, b_x, half_x = new, b_new, half_new
-
-
-def _means(b: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """w_k = b_k / (2 a_k), and 0 where a_k = 0 (b_k is zero there too, nu being the best)."""
-    return b / np.where(a > 0, 2 * a, np.inf)[:, None]
 
 
 class _Part:
@@ -123,7 +118,8 @@ def _polish(layout: Layout, best: Best, tolerance: float) -> None:
         if mass >= 1 or (cap is not None and 1 - mass >= cap * np.count_nonzero(free)):
             return
         part = _Part(best, free, held)
-        solve_dual(_sub(layout, free), part, tolerance, Fixed(*pull(layout, held), mass), 0.1 * tolerance * best.scale)
+        enough = 0.1 * tolerance * best.scale
+        solve_dual(_sub(layout, free), part, tolerance, pull(layout, held), 1 - mass, enough)
         if best.gap <= tolerance:
             return
         w, q, weights = part.point

@@ -61,20 +61,9 @@ def arrange(problem: Problem, dtype=np.float64) -> Layout:
     used, offsets = np.unique(gaussian, return_index=True)
     offsets = np.r_[offsets, len(gaussian)]
     origin, _ = best_level(problem.margins, problem.soft)
-    return Layout(
-        start=(problem.margins - origin) / unit,
-        used=used,
-        offsets=offsets,
-        pair=pair,
-        slot=np.repeat(np.arange(len(used)), np.diff(offsets)),
-        counts=counts * (problem.radius2 / unit),
-        gradients=gradients,
-        soft=problem.soft,
-        origin=origin,
-        unit=unit,
-        radius=radius,
-        n_gaussians=problem.n_gaussians,
-    )
+    slot = np.repeat(np.arange(len(used)), np.diff(offsets))
+    return Layout((problem.margins - origin) / unit, used, offsets, pair, slot, counts * (problem.radius2 / unit),
+                  gradients, problem.soft, origin, unit, radius, problem.n_gaussians)  # fmt: skip
 
 
 def pull(layout: Layout, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,40 +127,33 @@ class Curvature:
         self.layout = layout
         sizes = np.diff(layout.offsets)
         small = sizes <= SMALL
-        self.stacks = []  # (k [n], entries [n, size]) of Gaussians touched by equally many pairs
-        targets = []
-        n = layout.n_pairs
+        self.stacks, targets, n = [], [], layout.n_pairs  # entries [n, size] of Gaussians touched by equally many pairs
         for size in np.unique(sizes[small]):
-            members = np.flatnonzero(small & (sizes == size))
-            entries = layout.offsets[members][:, None] + np.arange(size)
+            entries = layout.offsets[np.flatnonzero(small & (sizes == size))][:, None] + np.arange(size)
             rows = layout.pair[entries]
-            self.stacks.append((members, entries))
+            self.stacks.append(entries)
             targets.append((rows[:, :, None] * n + rows[:, None, :]).ravel())
         self.targets = np.concatenate(targets) if targets else np.empty(0, np.int64)
         self.large = np.flatnonzero(~small)
 
     def __call__(self, weight: np.ndarray, shift: np.ndarray, extra: np.ndarray | None = None) -> np.ndarray:
-        layout, n = self.layout, self.layout.n_pairs
-        dimension = shift.shape[1]
-        root = np.sqrt(weight)
-        j = np.empty((len(layout.pair), dimension + (extra is not None)))
+        layout, n, root = self.layout, self.layout.n_pairs, np.sqrt(weight)
         centre = shift if extra is None else np.column_stack([shift, extra])
-        np.multiply(layout.counts[:, None], -centre[layout.slot], out=j)
-        j[:, :dimension] += layout.gradients
+        j = layout.counts[:, None] * -centre[layout.slot]
+        j[:, : shift.shape[1]] += layout.gradients
         j *= root[layout.slot][:, None]
         pieces = []
-        for _members, entries in self.stacks:
+        for entries in self.stacks:
             block = j[entries]
             pieces.append(np.matmul(block, block.transpose(0, 2, 1)).ravel())
         out = np.zeros((n + 1, n + 1))
         if pieces:
             out[:n, :n] = np.bincount(self.targets, np.concatenate(pieces), n * n).reshape(n, n)
         for k in self.large:
-            block = j[layout.offsets[k] : layout.offsets[k + 1]]
-            rows = layout.pair[layout.offsets[k] : layout.offsets[k + 1]]
+            own = slice(layout.offsets[k], layout.offsets[k + 1])
+            block, rows = j[own], layout.pair[own]
             out[rows[:, None], rows] += block @ block.T
         scaled = (-2 * root)[:, None] * centre
-        border = np.bincount(layout.pair, np.einsum("ed,ed->e", j, scaled[layout.slot]), n)
-        out[n, :n] = out[:n, n] = border
+        out[n, :n] = out[:n, n] = np.bincount(layout.pair, np.einsum("ed,ed->e", j, scaled[layout.slot]), n)
         out[n, n] = np.einsum("kd,kd->", scaled, scaled)
         return out

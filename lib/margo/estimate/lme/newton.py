@@ -1,6 +1,67 @@
-"""The one linear system of both interior-point methods: N + 1 unknowns and one equality."""
+"""The interior-point loop, one for both programs, and its linear system: N + 1 unknowns and one equality."""
 
 import numpy as np
+
+BACKOFF = 0.99  # of the way to the nearest boundary
+
+
+def follow_path(cone, layout, best, tolerance: float, iterations: int, mass: float = 1.0) -> str:
+    """Offer iterates (w, q, lambda) to ``best``; returns why the method gave up, "" when its gap is small enough.
+
+    Mehrotra's steps on x = (lambda, C - lambda, nu), the middle part only when soft, with sum lambda = ``mass``, on its
+    multipliers y = (margin + xi - rho, xi, 1 - sum q), and on what is the cone's own. A cone (dual.py, conic.py) has
+
+        start(lambda)          -> nu, and the least that rho starts below all margins
+        visit(lambda, nu)      -> w, q and the gradient [N + 1]: margins, 1 - sum q
+        halt(best, left)       -> why it is no use to go on, or ""; left: what the linear conditions lack
+        curvature()            -> H [N + 1, N + 1], the linear constraints' part of the Newton matrix not included
+        aim(target, step)      -> what the way to its own centre, less the second order of a step, adds to the gradient
+        follow(change)         -> its own step that belongs to a change of (lambda, nu) [N + 1]
+        room(step, part)       -> how far that may be taken: a part of what keeps it inside
+        move(length, step)     and its product and degree: its share of complementarity and of its terms
+    """
+    n, soft = layout.n_pairs, layout.soft
+    weights = np.full(n, mass / n)
+    nu, spread = cone.start(weights)
+    w, q, gradient = cone.visit(weights, nu)
+    spread = max(gradient[:n].std(), spread)
+    rho, ball, high = gradient[:n].min() - spread, max(gradient[n], 0.1), np.full(n, spread)
+    if soft is None:
+        x, y = np.r_[weights, nu], np.r_[gradient[:n] - rho, ball]
+    else:
+        x, y = np.r_[weights, soft - weights, nu], np.r_[gradient[:n] - rho + high, high, ball]
+    for _ in range(iterations):
+        best.offer(w, q, x[:n])
+        if best.gap <= tolerance:
+            return ""
+        stationary = gradient - _fold(y, n, -1)
+        stationary[:n] -= rho
+        if reason := cone.halt(best, x @ y + np.abs(stationary).max()):
+            return reason
+        try:
+            matrix = cone.curvature()
+            matrix.flat[:: n + 2] += _fold(y / x, n, 1)
+            system = Bordered(matrix)
+        except (np.linalg.LinAlgError, FloatingPointError):
+            return "its Newton matrix is singular"
+
+        def newton(residual, aim, system=system, stationary=stationary, x=x, y=y):
+            """The step to stationarity, sum lambda = mass, and x dy + y dx = residual."""
+            change, drho = system(_fold(residual / x, n, -1) - stationary - aim, mass - x[:n].sum())
+            dx = change if soft is None else np.concatenate([change[:n], -change[:n], change[n:]])
+            return dx, (residual - y * dx) / x, -drho, cone.follow(change)
+
+        dx, dy, _, own = newton(-x * y, cone.aim(0.0, None))
+        longest = min(1.0, room_for(x, dx), room_for(y, dy), cone.room(own, 1.0))
+        target = (1 - longest) ** 3 * ((x @ y + cone.product) / (len(x) + cone.degree))
+        dx, dy, drho, own = newton(target - x * y - dx * dy, cone.aim(target, own))
+        length = min(1.0, BACKOFF * room_for(x, dx), BACKOFF * room_for(y, dy), cone.room(own, BACKOFF))
+        if not length > 1e-8:
+            return "no step is left"
+        x, y, rho = x + length * dx, y + length * dy, rho + length * drho
+        cone.move(length, own)
+        w, q, gradient = cone.visit(x[:n], x[-1])
+    return "it ran out of iterations"
 
 
 class Bordered:
@@ -46,12 +107,7 @@ class Bordered:
         return free - rho * self.along, rho
 
 
-def expand(change: np.ndarray, soft: float | None) -> np.ndarray:
-    """(dlambda, dnu) [N + 1] as a change of (lambda, nu), or of (lambda, C - lambda, nu) when soft."""
-    return change if soft is None else np.concatenate([change[:-1], -change[:-1], change[-1:]])
-
-
-def fold(flat: np.ndarray, n: int, sign: int) -> np.ndarray:
+def _fold(flat: np.ndarray, n: int, sign: int) -> np.ndarray:
     """The parts for lambda and nu [N + 1], those for C - lambda added to lambda's with ``sign``."""
     out = np.concatenate([flat[:n], flat[-1:]])
     if len(flat) > n + 1:

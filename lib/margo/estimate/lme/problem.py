@@ -20,26 +20,16 @@ CHUNK = 65536  # entries gathered at once: bounds the temporary of ``margins`` t
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Maximise rho subject to margin_m >= rho for every pair, inside the ball; see the module's first lines.
+    """Maximise rho subject to margin_m >= rho for every pair, inside the ball; see the module's first lines."""
 
-    margins    [N]     d0, the margins at the start
-    pair       [E]     m of each non-zero (m, k) entry; entries may come in any order, repeated ones add up
-    gaussian   [E]     k of each entry
-    counts     [E]     n_mk; over a pair they sum to zero when both paths have the same length, which nothing relies on
-    gradients  [E, D]  g_mk, the gradient of margin m with respect to u_k at the start
-    n_gaussians        K, touched by an entry or not
-    radius2            r^2 > 0
-    soft               C: maximise rho - C sum_m max(0, rho - margin_m) instead; None for the hard margin
-    """
-
-    margins: np.ndarray
-    pair: np.ndarray
-    gaussian: np.ndarray
-    counts: np.ndarray
-    gradients: np.ndarray
-    n_gaussians: int
-    radius2: float
-    soft: float | None = None
+    margins: np.ndarray  # [N] d0, the margins at the start
+    pair: np.ndarray  # [E] m of each non-zero (m, k) entry; entries may come in any order, repeated ones add up
+    gaussian: np.ndarray  # [E] k of each entry
+    counts: np.ndarray  # [E] n_mk; over a pair of paths of the same length they sum to zero, which nothing relies on
+    gradients: np.ndarray  # [E, D] g_mk, the gradient of margin m with respect to u_k at the start
+    n_gaussians: int  # K, touched by an entry or not
+    radius2: float  # r^2 > 0
+    soft: float | None = None  # C: maximise rho - C sum_m max(0, rho - margin_m) instead; None for the hard margin
 
     def __post_init__(self):
         for name in ("margins", "counts", "gradients"):
@@ -71,32 +61,19 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A feasible point with a proof of how far it can be from the optimum.
+    """A feasible point with a proof of how far it can be from the optimum."""
 
-    rho           the margin reached: the smallest one, or with a soft margin the level the slacks are counted from
-    shift         [K, D]  w_k; the new normalised means are u_k + w_k
-    augmentation  [K]     v_k; all zero when the relaxation is tight, and then rho is optimal for the means alone
-    multipliers   [N]     lambda_m >= 0, sum 1 (and at most C): how much each pair holds rho down
-    gap           (bound - objective) / scale, recomputed from shift, augmentation and multipliers; see certificate.py
-    method        what ran last: dual, conic, gradient, socp or sdp
-    seconds       CPU time
-    objective     rho, less C times the sum of slacks
-    bound         no feasible point has an objective above it
-    solver        the program that did the work: "margo", or the one cvxpy called
-    notes         what the caller should know: fallbacks, the choice of an external solver, unbalanced pairs
-    """
-
-    rho: float
-    shift: np.ndarray
-    augmentation: np.ndarray
-    multipliers: np.ndarray
-    gap: float
-    method: str
-    seconds: float
-    objective: float
-    bound: float
-    solver: str = "margo"
-    notes: tuple[str, ...] = ()
+    rho: float  # the margin reached: the smallest one, or with a soft margin the level the slacks are counted from
+    shift: np.ndarray  # [K, D] w_k; the new normalised means are u_k + w_k
+    augmentation: np.ndarray  # [K] v_k; all zero: the relaxation is tight, and rho is optimal for the means alone
+    multipliers: np.ndarray  # [N] lambda_m >= 0, sum 1 (and at most C): how much each pair holds rho down
+    gap: float  # (bound - objective) / scale, recomputed from the three above; see certificate.py
+    method: str  # what ran last: dual, conic, gradient, socp or sdp
+    seconds: float  # CPU time
+    objective: float  # rho, less C times the sum of slacks
+    bound: float  # no feasible point has an objective above it
+    solver: str = "margo"  # the program that did the work, or the one cvxpy called
+    notes: tuple[str, ...] = ()  # what the caller should know: fallbacks, choice of a solver, unbalanced pairs
 
 
 def margins(problem: Problem, shift: np.ndarray, augmentation: np.ndarray) -> np.ndarray:
@@ -111,22 +88,18 @@ def margins(problem: Problem, shift: np.ndarray, augmentation: np.ndarray) -> np
 
 def _index_faults(problem: Problem) -> list[str]:
     """What is wrong with the integers, found before they are converted."""
-    faults = []
-    for name in ("pair", "gaussian"):
-        values = np.asarray(getattr(problem, name))
-        if values.size and not np.issubdtype(values.dtype, np.integer):
-            faults.append(f"{name} has type {values.dtype}; give integers")
+    indices = {name: np.asarray(getattr(problem, name)) for name in ("pair", "gaussian")}
+    faults = [f"{name} has type {values.dtype}; give integers" for name, values in indices.items()
+              if values.size and not np.issubdtype(values.dtype, np.integer)]  # fmt: skip
     if not np.issubdtype(np.asarray(problem.n_gaussians).dtype, np.integer) or np.ndim(problem.n_gaussians):
         faults.append(f"n_gaussians is {problem.n_gaussians!r}; give one integer")
     return faults
 
 
 def _shape_faults(problem: Problem) -> list[str]:
-    faults = []
-    for name, ndim in (("margins", 1), ("pair", 1), ("gaussian", 1), ("counts", 1), ("gradients", 2)):
-        shape = getattr(problem, name).shape
-        if len(shape) != ndim:
-            faults.append(f"{name} has shape {shape}; it must have {ndim} dimension{'s' * (ndim > 1)}")
+    dimensions = {"margins": 1, "pair": 1, "gaussian": 1, "counts": 1, "gradients": 2}
+    faults = [f"{name} has shape {shape}; it must have {ndim} dimension{'s' * (ndim > 1)}"
+              for name, ndim in dimensions.items() if len(shape := getattr(problem, name).shape) != ndim]  # fmt: skip
     if faults:
         return faults
     sizes = {name: len(getattr(problem, name)) for name in ("pair", "gaussian", "counts", "gradients")}
@@ -158,10 +131,8 @@ def _value_faults(problem: Problem) -> list[str]:
     if problem.soft is not None and not _positive(problem.soft):
         faults.append(f"soft is {problem.soft}; give C above 0, or None for the hard margin")
     elif problem.soft is not None and problem.soft * problem.n_pairs < 1 - 1e-9:
-        faults.append(
-            f"soft is {problem.soft:g} for {problem.n_pairs} pairs, so rho is unbounded; "
-            f"C must be at least 1 / pairs = {1 / problem.n_pairs:g} (nu at most 1 in C = 1 / (nu x pairs))"
-        )
+        faults.append(f"soft is {problem.soft:g} for {problem.n_pairs} pairs, so rho is unbounded; C must be at least "
+                      f"1 / pairs = {1 / problem.n_pairs:g} (nu at most 1 in C = 1 / (nu x pairs))")  # fmt: skip
     return faults
 
 

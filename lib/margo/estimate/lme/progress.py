@@ -7,21 +7,15 @@ from margo.estimate.lme.layout import Layout, pull, push
 
 
 class Best:
-    """w', q' with the highest objective and lambda with the lowest dual value, in the units of the layout.
-
-    Gaps of the layout are (dual - primal) counted from the objective at the start, in multiples of ``unit``; ``enough``
-    says when the problem's own relative gap has reached a tolerance.
-    """
+    """w', q' with the highest objective and lambda with the lowest dual value, in the units of the layout."""
 
     def __init__(self, layout: Layout, scale: float):
-        self.layout = layout
-        self.scale = scale  # the problem's, in multiples of the unit
+        self.layout, self.scale = layout, scale  # the problem's scale, in multiples of the unit
         self.shift = np.zeros((len(layout.used), layout.gradients.shape[1]))
         self.width = np.zeros(len(layout.used))
         _, self.primal = best_level(layout.start, layout.soft)
         self.multipliers = lightest(layout.start, layout.soft)  # the optimum of a ball of radius zero
-        self.dual = np.inf
-        self.nu = 0.0
+        self.dual, self.nu = np.inf, 0.0
         self.offer_dual(self.multipliers, *pull(layout, self.multipliers))
 
     def on(self, layout: Layout) -> "Best":
@@ -62,6 +56,6 @@ class Best:
 
     @property
     def gap(self) -> float:
-        layout = self.layout
-        objective = abs(self.primal + layout.origin / layout.unit)
+        """The problem's own relative gap."""
+        objective = abs(self.primal + self.layout.origin / self.layout.unit)
         return (self.dual - self.primal) / max(objective, self.scale)

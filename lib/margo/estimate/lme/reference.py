@@ -48,8 +48,7 @@ def solve_reference(problem: Problem, method: str, tolerance: float) -> Solution
     except ImportError:
         raise MargoError(f"method {method} needs cvxpy: install margo with the extra 'solvers'") from None
     name, note = choose_solver(method, problem.n_gaussians + problem.dimension)
-    build = second_order if method == "socp" else semidefinite
-    program, read = build(cvxpy, problem)
+    program, read = (second_order if method == "socp" else semidefinite)(cvxpy, problem)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of inaccuracy: the certificate measures it, a note tells it
@@ -77,21 +76,17 @@ def _settings(name: str, tolerance: float) -> dict:
     return {"mosek_params": {"MSK_DPAR_INTPNT_CO_TOL_REL_GAP": 0.01 * tolerance}}
 
 
-def _matrices(problem: Problem):
-    """Sparse G [N, K D] and n [N, K]: margins are d0 + G vec(w) - 1/2 n q, vec row by row."""
+def second_order(cvxpy, problem: Problem):
+    """The program in (w, q, rho): linear margins, one cone |w_k|^2 <= q_k a Gaussian, sum q <= r^2.
+
+    Sparse G [N, K D] and n [N, K]: margins are d0 + G vec(w) - 1/2 n q, vec row by row.
+    """
     from scipy.sparse import csr_array
 
     n, k, d = problem.n_pairs, problem.n_gaussians, problem.dimension
     columns = problem.gaussian[:, None] * d + np.arange(d)
     gradient = csr_array((problem.gradients.ravel(), (np.repeat(problem.pair, d), columns.ravel())), shape=(n, k * d))
     counts = csr_array((problem.counts, (problem.pair, problem.gaussian)), shape=(n, k))
-    return gradient, counts
-
-
-def second_order(cvxpy, problem: Problem):
-    """The program in (w, q, rho): linear margins, one cone |w_k|^2 <= q_k a Gaussian, sum q <= r^2."""
-    k, d = problem.n_gaussians, problem.dimension
-    gradient, counts = _matrices(problem)
     w, q, rho = cvxpy.Variable((k, d)), cvxpy.Variable(k), cvxpy.Variable()
     slack = 0 if problem.soft is None else cvxpy.Variable(problem.n_pairs, nonneg=True)
     margin = problem.margins + gradient @ cvxpy.vec(w, order="C") - 0.5 * (counts @ q)

@@ -7,9 +7,13 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.estimate.lme.certificate import certify, onto_simplex, scale_of
+from margo.estimate.lme.conic import solve_conic
+from margo.estimate.lme.dual import solve_dual, solve_forced
+from margo.estimate.lme.gradient import solve_gradient
 from margo.estimate.lme.layout import Layout, arrange, in_problem_units
 from margo.estimate.lme.problem import Problem, Solution
 from margo.estimate.lme.progress import Best
+from margo.estimate.lme.reference import solve_reference
 
 METHODS = ("auto", "dual", "conic", "gradient", "socp", "sdp")
 SMALL = 500  # pairs up to which auto goes straight to the interior point: its N x N matrix costs next to nothing
@@ -32,12 +36,7 @@ def solve(problem: Problem, method: str = "auto", tolerance: float = 1e-6) -> So
     if not 0 < tolerance < 1:
         raise MargoError(f"tolerance is {tolerance}; give a relative gap above 0 and below 1, as 1e-6")
     began = process_time()
-    if method in ("socp", "sdp"):
-        from margo.estimate.lme.reference import solve_reference
-
-        solution = solve_reference(problem, method, tolerance)
-    else:
-        solution = _solve_own(problem, method, tolerance)
+    solution = (solve_reference if method in ("socp", "sdp") else _solve_own)(problem, method, tolerance)
     notes = solution.notes
     if unbalanced := problem.unbalanced():
         notes += (f"the counts of {unbalanced} pairs do not sum to zero: are the two paths of equal length?",)
@@ -54,8 +53,6 @@ def _solve_own(problem: Problem, method: str, tolerance: float) -> Solution:
     if not len(layout.used):
         notes = ["no entry touches a Gaussian, so no margin can change"]
     elif problem.soft is not None and problem.soft * problem.n_pairs <= 1 + 1e-9:
-        from margo.estimate.lme.dual import solve_forced
-
         solve_forced(layout, best)
         notes = ["C is 1 / pairs: every multiplier is forced, and the mean margin is what is maximised"]
     else:
@@ -75,21 +72,14 @@ def _iterate(problem: Problem, layout: Layout, best: Best, used: str, tolerance:
     """Run method ``used`` and, where it leaves off, those after it in the order gradient, dual, conic."""
     notes = []
     if used == "gradient":
-        from margo.estimate.lme.gradient import solve_gradient
-
         reason = solve_gradient(layout, best, tolerance)
         if reason and problem.n_pairs <= DENSE:
             notes.append(f"gradient left off at a gap of {best.gap:.1e}: {reason}; dual went on")
             layout = arrange(problem)
             best, used = best.on(layout), "dual"
-    if used == "dual":
-        from margo.estimate.lme.dual import solve_dual
-
-        if reason := solve_dual(layout, best, tolerance):
-            notes.append(f"dual left off at a gap of {best.gap:.1e}: {reason}; conic went on")
-            used = "conic"
+    if used == "dual" and (reason := solve_dual(layout, best, tolerance)):
+        notes.append(f"dual left off at a gap of {best.gap:.1e}: {reason}; conic went on")
+        used = "conic"
     if used == "conic":
-        from margo.estimate.lme.conic import solve_conic
-
         solve_conic(layout, best, tolerance)
     return layout, best, used, notes
