@@ -33,6 +33,7 @@ def tidigits(root):
         (["--mix", ""], "--mix is empty"),
         (["--criteria", "ml foo"], "--criteria has 'foo', expected some of: ml mce"),
         (["--criteria", " "], "--criteria is empty"),
+        (["--conf", "/no/such.toml"], "--conf /no/such.toml: no such file"),
         (["--corpus", "/no/such/corpus"], "no such file or folder"),
         (["--systems", "/no/such.toml"], "/no/such.toml: cannot be read as TOML"),
         (["stage", "2"], "unexpected argument 'stage'"),

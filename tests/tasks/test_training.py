@@ -2,10 +2,9 @@
 nothing, N-best lists stand in for the first search, and a criterion may come from anywhere."""
 
 import json
-import runpy
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,50 +13,10 @@ from contests import feature_folders, task
 from margo.errors import MargoError
 from margo.estimate import mmi, paths
 from margo.estimate.lme.region import Lme, LmeOptions
-from margo.estimate.mce import Mce, MceOptions
-from margo.estimate.ml import Ml, MlOptions
-from margo.estimate.mm import Mm, MmOptions
 from margo.estimate.mmi import Mmi, MmiOptions
-from margo.estimate.moves import PARAMETERS
 from margo.formats.models import read_model, write_model
 from margo.runtime import record, trainer
-from margo.runtime.step import Step
-from margo.tasks.training import ContestedOptions, StartOptions, TrainingOptions, first_model, train, tuned_on_dev
-
-
-@dataclass(frozen=True)
-class MlRun(MlOptions, StartOptions, TrainingOptions):
-    pass
-
-
-@dataclass(frozen=True)
-class MceRun(MceOptions, ContestedOptions):
-    pass
-
-
-@dataclass(frozen=True)
-class MmiRun(MmiOptions, TrainingOptions):
-    pass
-
-
-@dataclass(frozen=True)
-class MmRun(MmOptions, ContestedOptions):
-    pass
-
-
-@dataclass(frozen=True)
-class LmeRun(LmeOptions, ContestedOptions):
-    pass
-
-
-RUNS = {
-    "ml": (Ml, MlRun, {"iterations": 4, "mixtures": 4, "init": "", "states": 2, "anneal": 2, "tolerance": 0}),
-    "mce": (Mce, MceRun, {"iterations": 7, "refresh": 3, "check": 2, "parameters": PARAMETERS}),
-    "mmi": (Mmi, MmiRun, {"iterations": 4, "check": 1}),
-    "mm": (Mm, MmRun, {"iterations": 5, "refresh": 2, "check": 2}),
-    "lme": (Lme, LmeRun, {}),
-}
-PICKING = [name for name in RUNS if name != "ml"]
+from runs import PICKING, RUNS, go, lists, run_step, tried
 
 
 @pytest.fixture(scope="module")
@@ -69,38 +28,6 @@ def folders(tmp_path_factory):
 def words(tmp_path_factory):
     """As ``folders``, one word an utterance."""
     return feature_folders(tmp_path_factory.mktemp("words"), longest=1)
-
-
-def go(folders, out, name, dev=True, stop_after=None, monkeypatch=None, **changes):
-    """The lines of progress.jsonl and the record of a run, which is killed ``stop_after`` so many iterations."""
-    criterion, options_of, settings = RUNS[name]
-    settings = {"init": folders / "ml", **settings, **changes}
-    options = options_of(data=folders / "train", dev=folders / "dev" if dev else None, out=out, **settings)
-    step = Step(f"train_{name}", options, [])
-    step.say = step.log
-    step.begin()
-    more = (first_model, tuned_on_dev) if name == "ml" else ()
-    if stop_after:
-        advance = trainer.Training.advance
-
-        def killed(self, iteration, state):
-            if iteration > stop_after:
-                raise KeyboardInterrupt
-            return advance(self, iteration, state)
-
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(trainer.Training, "advance", killed)
-            train(criterion, options, step, *more)
-        return None
-    train(criterion, options, step, *more)
-    step.finish()
-    return [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()], record.read(out)
-
-
-def tried(reports) -> dict[int, int]:
-    """Dev errors by steps taken."""
-    return {report["iteration"] - 1: report["dev_errors"] + report["dev_wrong"]
-            for report in reports if "dev_errors" in report}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PICKING)
@@ -207,17 +134,6 @@ def test_mmi_steps_more_carefully_once_the_objective_has_fallen():
 # -- N-best lists ------------------------------------------------------------------------------------------------------
 
 
-def lists(root, folders, out, model="ml", data="train", n=5):
-    """What steps/nbest.py leaves."""
-    program = runpy.run_path(str(root / "steps" / "nbest.py"))
-    step = Step("nbest", program["Options"](model=folders / model, data=folders / data, out=out, n=n), [])
-    step.say = step.log
-    step.begin()
-    program["run"](step.options, step)
-    step.finish()
-    return out
-
-
 @pytest.mark.parametrize("kind", ["folders", "words"])
 @pytest.mark.parametrize("name", ["mce", "mm", "lme"])
 def test_nbest_lists_stand_in_for_the_first_search(root, kind, tmp_path, name, request, monkeypatch):
@@ -314,13 +230,8 @@ def test_bad_options_say_what_to_give(name, value):
 
 def test_sweep_of_radii(root, harder, tmp_path):
     """No ball, however small, is worse than the start's own dev errors at epoch 0, which all curves share."""
-    program = runpy.run_path(str(root / "steps" / "sweep_radius.py"))
-    options = program["Options"](data=harder / "train", dev=harder / "dev", init=harder / "ml", out=tmp_path,
-                                 radii=(0.01, 0.3), epochs=2)  # fmt: skip
-    step = Step("sweep_radius", options, [])
-    step.say = step.log
-    step.begin()
-    program["run"](options, step)
+    run_step(root, "sweep_radius", tmp_path, data=harder / "train", dev=harder / "dev", init=harder / "ml",
+             radii=(0.01, 0.3), epochs=2)  # fmt: skip
     small, large = json.loads((tmp_path / "sweep.json").read_text())
     assert small["dev_errors"][0] == large["dev_errors"][0] and len(small["dev_errors"]) == 3
     reports, _ = go(harder, tmp_path / "lme", "lme", radius="0.3", epochs=2)
