@@ -269,8 +269,11 @@ def test_margins_measured_anew_rise_in_every_epoch(harder, tmp_path, method):
         assert {"tokens", "margin_mean", "predicted", "dev_errors", "dev_wrong"} <= set(one)
     assert reports[-1]["train_errors"] < reports[0]["train_errors"] + 5
     assert facts["cost"] == min(tried(reports).values())
-    (plot,) = json.loads((tmp_path / "plots.json").read_text())
-    assert plot["series"][0]["x"] == [0, 1, 2, 3, 4, 5]
+    spread, gains = json.loads((tmp_path / "plots.json").read_text())
+    assert spread["series"][0]["x"] == [0, 1, 2, 3, 4, 5]
+    assert [line["y"] for line in gains["series"]] == [
+        [report[key] for report in reports[:-1]] for key in ("before", "predicted", "reached")
+    ]
 
 
 def contrary(self, problem, beta, solve=Lme.solve):

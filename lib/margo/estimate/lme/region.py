@@ -183,12 +183,19 @@ class Lme(Criterion):
         return report["train_errors"]
 
     def plots(self, reports: list[dict]) -> list[dict]:
-        """How the margins of all training tokens are spread, epoch by epoch."""
-        epochs = [report["iteration"] - 1 for report in reports]
-        series = [
-            {"name": f"{percent} %", "x": epochs, "y": [report["margin_quantiles"][i] for report in reports]}
-            for i, percent in enumerate(QUANTILES)
+        """How the margins of all training tokens are spread, epoch by epoch; and what each epoch's program promised of
+        its objective beside what was measured anew."""
+        spread = [
+            {"name": f"{percent} %", "x": [report["iteration"] - 1 for report in reports],
+             "y": [report["margin_quantiles"][i] for report in reports]} for i, percent in enumerate(QUANTILES)
+        ]  # fmt: skip
+        steps = [report for report in reports if "reached" in report]
+        gains = [
+            {"name": name, "x": [report["iteration"] for report in steps], "y": [report[key] for report in steps]}
+            for name, key in (("before", "before"), ("by the program", "predicted"), ("measured anew", "reached"))
         ]
         note = "That share of the training tokens has a smaller margin; below 0 a token is misrecognised."
-        return [{"title": "margins of training tokens", "kind": "line", "series": series, "x_label": "epoch",
-                 "y_label": "margin, nats", "note": note}]  # fmt: skip
+        what = "smallest margin" if self.options.hard else "what is maximised"
+        common = {"kind": "line", "x_label": "epoch", "y_label": "margin, nats"}
+        return [{"title": "margins of training tokens", "series": spread, "note": note, **common},
+                {"title": f"{what} of the support tokens", "series": gains, **common}]  # fmt: skip
