@@ -12,7 +12,7 @@ import pytest
 from contests import feature_folders, task
 from margo.errors import MargoError
 from margo.estimate import mmi, paths
-from margo.estimate.lme.region import Lme, LmeOptions
+from margo.estimate.lme.region import Lme, LmeOptions, next_radius
 from margo.estimate.mmi import Mmi, MmiOptions
 from margo.formats.models import read_model, write_model
 from margo.runtime import record, trainer
@@ -176,34 +176,64 @@ def harder(tmp_path_factory):
 def test_margins_measured_anew_rise_in_every_epoch(harder, tmp_path, method):
     reports, facts = go(harder, tmp_path, "lme", method=method)
     assert len(reports) == 6 and read_model(tmp_path / "model.npz").meta["criterion"] in ("lme-sdp", "lme-gd")
-    for one, other in zip(reports, reports[1:]):  # all tokens, so that an epoch begins where the last one ended
-        assert other["objective"] > one["objective"] and one["radius"] > 0
-        assert other["objective"] == pytest.approx(one["reached"])
+    for one, other in zip(reports, reports[1:]):
+        # What is climbed is what judges: the value at the start of an epoch, as predicted and as measured anew.
+        assert one["before"] == pytest.approx(one["objective"]) and one["predicted"] > one["before"]
+        assert one["reached"] > one["before"] and one["radius"] > 0
+        if method == "auto":  # all tokens and one function: an epoch begins where the last one ended
+            assert other["objective"] == pytest.approx(one["reached"])
         assert {"tokens", "margin_mean", "predicted", "dev_errors", "dev_wrong"} <= set(one)
     assert reports[-1]["train_errors"] < reports[0]["train_errors"] + 5
     assert facts["cost"] == min(tried(reports).values())
-    (plot,) = json.loads((tmp_path / "plots.json").read_text())
-    assert plot["series"][0]["x"] == [0, 1, 2, 3, 4, 5]
+    spread, gains = json.loads((tmp_path / "plots.json").read_text())
+    assert spread["series"][0]["x"] == [0, 1, 2, 3, 4, 5]
+    assert [line["y"] for line in gains["series"]] == [
+        [report[key] for report in reports[:-1]] for key in ("before", "predicted", "reached")
+    ]
+
+
+def contrary(self, problem, beta, solve=Lme.solve):
+    """The solver's answer turned round: a step that does not pay."""
+    shift, widths, facts = solve(self, problem, beta)
+    return -shift, widths, facts
 
 
 def test_a_step_that_does_not_pay_is_taken_back_and_the_ball_halved(harder, tmp_path, monkeypatch):
-    """Steps uphill only: with the solver's answer turned round, every ball fails and the start is what remains."""
-    solve = Lme.solve
-
-    def contrary(self, problem):
-        shift, widths, facts = solve(self, problem)
-        return -shift, widths, facts
-
+    """Steps uphill only: every ball fails and the start is what remains."""
     monkeypatch.setattr(Lme, "solve", contrary)
-    reports, facts = go(harder, tmp_path, "lme", radius="0.4")
+    reports, facts = go(harder, tmp_path, "lme")
     assert len(reports) == 1 and facts["chosen"] == 0 and reports[0]["reached"] <= reports[0]["objective"]
-    assert reports[0]["radius"] == pytest.approx(0.4 / 2**4)
+    assert reports[0]["radius"] == pytest.approx(0.05 / 2**4)
+
+
+@pytest.mark.parametrize("reject, epochs", [(False, 3), (True, 0)])
+def test_a_given_radius_stays_and_steps_are_taken_as_they_are_unless_rejected(
+    harder, tmp_path, monkeypatch, reject, epochs
+):
+    monkeypatch.setattr(Lme, "solve", contrary)
+    reports, facts = go(harder, tmp_path, "lme", radius="0.4", reject=reject, epochs=3)
+    assert len(reports) == epochs + 1 and {one["radius"] for one in reports if "radius" in one} == {0.4}
+    assert reports[0]["reached"] < reports[0]["before"]
 
 
 def test_the_radius_follows_what_the_last_step_gained():
-    auto, fixed = Lme(LmeOptions()), Lme(LmeOptions(radius="0.2"))
-    assert [auto.next_radius(1.0, gained) for gained in (0.9, 0.6, 0.1)] == [1.5, 1.0, 0.6]
-    assert fixed.next_radius(0.2, 0.9) == 0.2 and fixed.begin(None) == {"radius": 0.2}
+    assert [next_radius(1.0, gained) for gained in (0.9, 0.6, 0.1)] == [1.5, 1.0, 0.6]
+
+
+def test_dev_judges_the_mean_of_the_last_epochs_too(harder, tmp_path):
+    """Memory of three epochs' means; their mean is a candidate, and the fewest errors of the two are reported."""
+    criterion = Lme(LmeOptions(average=3))
+    start = read_model(harder / "ml" / "model.npz")
+    memory = criterion.begin(start)
+    assert criterion.candidates(start, memory) == [start]
+    means = [start.pool.means + shift for shift in (1.0, 2.0, 6.0)]
+    for each in means:
+        memory["recent"] = criterion.recent(memory["recent"], each)
+    last = start.with_pool(replace(start.pool, means=means[-1]))
+    models = criterion.candidates(last, memory)
+    assert models[0] is last and np.allclose(models[1].pool.means, start.pool.means + 3.0)
+    reports, facts = go(harder, tmp_path, "lme", average=3, epochs=3)
+    assert facts["cost"] == min(tried(reports).values())
 
 
 def test_hard_margin_of_all_tokens_ends_without_train_errors(tmp_path):

@@ -90,6 +90,10 @@ class Criterion:
         """``(hmms, memory, report)`` after a step; memory is None when there is nothing more to do."""
         raise NotImplementedError
 
+    def candidates(self, hmms: HmmSet, memory: dict) -> list[HmmSet]:
+        """The models that dev is to judge after a step; the first is ``hmms`` itself."""
+        return [hmms]
+
     def cost(self, report: dict, steps: int) -> float:
         """What picks the best model where there is no dev set, the lower the better; inf if it cannot be compared."""
         return -self.better * report["objective"]
