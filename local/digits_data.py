@@ -9,16 +9,16 @@ A table with gaps or few features keeps its features, standardised.
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    corpus: str = option("", help="usps.h5, folder with MNIST's four idx files, or a .csv file")
-    out: Path = option(help="folder to write")
-    label: str = option("", help="label column of a CSV file (default: label, class, target, or the last)")
-    components: int = option(50, help="principal components (0: standardised features instead)")
-    dev: float = option(1 / 6, help="part of the training samples kept to choose settings with")
+    corpus: str = knob("", "usps.h5, folder with MNIST's four idx files, or a .csv file")
+    out: Path = knob(help="folder to write")
+    label: str = knob("", "label column of a CSV file (default: label, class, target, or the last)")
+    components: int = knob(50, "principal components (0: standardised features instead)", least=0)
+    dev: float = knob(1 / 6, "part of the training samples kept to choose settings with", above=0, below=1)
 
 
 def run(options: Options, step):

@@ -8,7 +8,7 @@ set's own, put end to end, 1 to 7 a string. With --test 0 --dev 0 everything is 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 LONGEST = 7
@@ -16,14 +16,14 @@ LONGEST = 7
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    corpus: Path = option(help="folder with the recordings, or the one that holds its folder recordings")
-    out: Path = option(help="folder to write")
-    test: int = option(5, help="recordings of each digit and speaker to test on")
-    dev: int = option(5, help="recordings of each digit and speaker to set aside as dev")
-    strings: bool = option(False, help="make strings of digits")
-    train_strings: int = option(2000, help="strings to train on")
-    dev_strings: int = option(800, help="strings to tune on")
-    test_strings: int = option(1000, help="strings to test on")
+    corpus: Path = knob(help="folder with the recordings, or the one that holds its folder recordings")
+    out: Path = knob(help="folder to write")
+    test: int = knob(5, "recordings of each digit and speaker to test on", least=0)
+    dev: int = knob(5, "recordings of each digit and speaker to set aside as dev", least=0)
+    strings: bool = knob(False, "make strings of digits")
+    train_strings: int = knob(2000, "strings to train on", least=1, needs={"strings": True})
+    dev_strings: int = knob(800, "strings to tune on", least=1, needs={"strings": True})
+    test_strings: int = knob(1000, "strings to test on", least=1, needs={"strings": True})
 
 
 def run(options: Options, step):
@@ -53,16 +53,16 @@ def recordings(corpus: Path) -> list[tuple]:
     from margo.errors import MargoError
 
     folder = corpus / "recordings" if (corpus / "recordings").is_dir() else corpus
-    found = []
+    rows = []
     for path in sorted(folder.glob("*.wav")):
         digit, _, rest = path.stem.partition("_")
         speaker, _, index = rest.rpartition("_")
         if not (digit.isdigit() and len(digit) == 1 and speaker and index.isdigit()):
             raise MargoError(f"{path}: expected a name such as 7_jackson_32.wav")
-        found.append((int(digit), speaker, int(index), path.resolve()))
-    if not found:
+        rows.append((int(digit), speaker, int(index), path.resolve()))
+    if not rows:
         raise MargoError(f"{folder}: no recordings DIGIT_SPEAKER_INDEX.wav")
-    return found
+    return rows
 
 
 def split(rows: list[tuple], options: Options) -> dict[str, list[tuple]]:

@@ -6,15 +6,15 @@ The report does not print its mixtures; these are others with its Bayes error (l
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    out: Path = option(help="folder to write")
-    runs: int = option(5, help="drawings")
-    train: int = option(1000, help="training samples of each, half of each class")
-    test: int = option(20000, help="test samples of each")
+    out: Path = knob(help="folder to write")
+    runs: int = knob(5, "drawings", least=1)
+    train: int = knob(1000, "training samples of each, half of each class", least=2)
+    test: int = knob(20000, "test samples of each", least=2)
 
 
 def run(options: Options, step):
@@ -22,7 +22,7 @@ def run(options: Options, step):
 
     from margo.formats.atomic import write_json
     from margo.formats.samples import Samples, write_samples
-    from margo.kernel.synthetic import sample
+    from margo.kernel.artificial import sample
 
     nobody = np.empty(0, str)
     for number in range(options.runs):

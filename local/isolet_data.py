@@ -9,25 +9,24 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 SETS = {"1": "train", "2": "train", "3": "train", "4": "dev", "5": "test"}
 COMPLETE = {"speakers": 150, "letters spoken": 150 * 52}
 
 
 @dataclass(frozen=True)
-class Options:
-    corpus: Path = option(help="ISOLET as distributed, or the embedded corpus of mini_corpus.py")
-    out: Path = option(help="folder to write train, dev and test into")
-    partial: bool = option(False, help="accept an incomplete corpus")
-    letters: str = option("BCDEGPTVZ", help="letters to keep")
-    train_productions: int = option(0, help="productions of each letter to train on, the first ones; 0 is all")
+class Options(Knobs):
+    corpus: Path = knob(help="ISOLET as distributed, or the embedded corpus of mini_corpus.py")
+    out: Path = knob(help="folder to write train, dev and test into")
+    partial: bool = knob(False, "accept an incomplete corpus")
+    letters: str = knob("BCDEGPTVZ", "letters to keep")
+    train_productions: int = knob(0, "productions of each letter to train on, the first ones; 0 is all", least=0)
 
-    def __post_init__(self):
-        if not re.fullmatch("[A-Z]{2,26}", self.letters) or len(set(self.letters)) < len(self.letters):
-            raise ValueError(f"--letters is {self.letters!r}, expected two or more different letters A-Z")
-        if self.train_productions < 0:
-            raise ValueError(f"--train-productions is {self.train_productions}, expected 0 or more")
+    def faults(self):
+        wrong = not re.fullmatch("[A-Z]{2,26}", self.letters) or len(set(self.letters)) < len(self.letters)
+        said = f"--letters is {self.letters!r}, expected two or more different letters A-Z"
+        return super().faults() + [said] * wrong
 
 
 def run(options: Options, step):

@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from signal import SIG_BLOCK, SIG_UNBLOCK, SIGINT, pthread_sigmask
+from signal import SIG_BLOCK, SIG_UNBLOCK, SIGINT, SIGTERM, default_int_handler, pthread_sigmask, signal
 
 import numpy as np
 import soxr
@@ -327,6 +327,7 @@ def main() -> None:
     if options.seed < 0 or options.jobs < 1:
         parser.error("--seed must be 0 or more, --jobs 1 or more")
     started = time.perf_counter()
+    signal(SIGTERM, default_int_handler)  # so that workers are ended too
     try:
         made = make(options.corpus, options.out.resolve(), options.size, options.seed, options.jobs)
     except KeyboardInterrupt:

@@ -3,21 +3,21 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    out: Path = option(help="folder to write: 0, 1, ... below it")
-    draws: int = option(3, help="how often to draw train and test samples")
-    train: int = option(5000, help="training samples a class")
-    test: int = option(20000, help="test samples a class")
+    out: Path = knob(help="folder to write: 0, 1, ... below it")
+    draws: int = knob(3, "how often to draw train and test samples", least=1)
+    train: int = knob(5000, "training samples a class", least=1)
+    test: int = knob(20000, "test samples a class", least=1)
 
 
 def run(options: Options, step):
     import numpy as np
 
-    from margo.classify.synthetic import spirals
+    from margo.classify.spirals import spirals
     from margo.formats.atomic import write_json
     from margo.formats.tables import Table, write_table
 

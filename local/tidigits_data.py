@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 WORDS = {"z": "zero", "o": "oh", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five", "6": "six",
          "7": "seven", "8": "eight", "9": "nine"}  # fmt: skip
@@ -18,15 +18,11 @@ COMPLETE = {"training strings": 8623, "test strings": 8700}
 
 
 @dataclass(frozen=True)
-class Options:
-    corpus: Path = option(help="TIDIGITS as on the discs, or the embedded corpus of mini_corpus.py")
-    out: Path = option(help="folder to write train, dev and test into")
-    partial: bool = option(False, help="accept an incomplete corpus")
-    dev_every: int = option(5, help="one training speaker in this many goes to dev")
-
-    def __post_init__(self):
-        if self.dev_every < 2:
-            raise ValueError(f"--dev-every is {self.dev_every}, expected 2 or more")
+class Options(Knobs):
+    corpus: Path = knob(help="TIDIGITS as on the discs, or the embedded corpus of mini_corpus.py")
+    out: Path = knob(help="folder to write train, dev and test into")
+    partial: bool = knob(False, "accept an incomplete corpus")
+    dev_every: int = knob(5, "one training speaker in this many goes to dev", least=2)
 
 
 def run(options: Options, step):
@@ -51,9 +47,9 @@ def run(options: Options, step):
             f"{options.corpus}: no strings of TIDIGITS among {len(files)} .wav files "
             "(expected .../{train,test}/{man,woman}/<speaker>/<digits><production>.wav)"
         )
-    found = {"training strings": len(parts["train"]), "test strings": len(parts["test"])}
+    counts = {"training strings": len(parts["train"]), "test strings": len(parts["test"])}
     if not (options.partial or synthetic):
-        faults += count_faults(found, COMPLETE)
+        faults += count_faults(counts, COMPLETE)
     refuse(faults, f"{options.corpus}: not the adults of TIDIGITS (--partial true accepts fewer strings)")
     dev = held_out(parts["train"], options.dev_every)
     sets = {

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 SUFFIXES = (".wav", ".phn")
@@ -26,12 +26,12 @@ COMPLETE = {"training speakers": 462, "test speakers": 168, "train sentences": 3
 
 
 @dataclass(frozen=True)
-class Options:
-    corpus: Path = option(help="TIMIT as on the disc, a sample of it, or the embedded corpus of mini_corpus.py")
-    out: Path = option(help="folder to write train, dev and test into")
-    partial: bool = option(False, help="accept an incomplete corpus")
-    phones: Path = option(CONF / "timit_phones.toml", help="which of the 61 symbols are which of the 48 and 39 phones")
-    speakers: Path = option(CONF / "timit_speakers.toml", help="speakers of dev and of the core test set")
+class Options(Knobs):
+    corpus: Path = knob(help="TIMIT as on the disc, a sample of it, or the embedded corpus of mini_corpus.py")
+    out: Path = knob(help="folder to write train, dev and test into")
+    partial: bool = knob(False, "accept an incomplete corpus")
+    phones: Path = knob(CONF / "timit_phones.toml", "which of the 61 symbols are which of the 48 and 39 phones")
+    speakers: Path = knob(CONF / "timit_speakers.toml", "speakers of dev and of the core test set")
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ def run(options: Options, step):
         raise MargoError(f"{options.corpus}: no TRAIN and TEST folders (--partial true splits a sample by rule)")
     if not (options.partial or synthetic):
         of_part = {part: {s.speaker for s in sentences if s.part == part} for part in ("train", "test")}
-        found = {"training speakers": len(of_part["train"]), "test speakers": len(of_part["test"]),
-                 "train sentences": len(sets["train"]), "dev sentences": len(sets["dev"]),
-                 "core test sentences": len(sets["test"])}  # fmt: skip
-        faults += count_faults(found, COMPLETE)
+        counts = {"training speakers": len(of_part["train"]), "test speakers": len(of_part["test"]),
+                  "train sentences": len(sets["train"]), "dev sentences": len(sets["dev"]),
+                  "core test sentences": len(sets["test"])}  # fmt: skip
+        faults += count_faults(counts, COMPLETE)
     labels = {}
     for chosen in sets.values():
         for sentence in chosen:

@@ -9,26 +9,26 @@ utterances in --train are the test set.
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    train: str = option(help="data folder to train on")
-    test: str = option("", help="data folder to test on")
-    leave_out: str = option("", help="speaker of --train to test on instead")
-    dev: str = option("", help="data folder to choose settings on; without it a part of --train")
-    out: Path = option(help="folder to write train, dev and test into")
-    dev_every: int = option(10, help="one speaker or utterance of --train in this many goes to dev")
-    allow_pipes: bool = option(False, help="accept commands in wav.scp, to be run when features are made")
+class Options(Knobs):
+    train: str = knob(help="data folder to train on")
+    test: str = knob("", "data folder to test on")
+    leave_out: str = knob("", "speaker of --train to test on instead")
+    dev: str = knob("", "data folder to choose settings on; without it a part of --train")
+    out: Path = knob(help="folder to write train, dev and test into")
+    dev_every: int = knob(10, "one speaker or utterance of --train in this many goes to dev", least=2)
+    allow_pipes: bool = knob(False, "accept commands in wav.scp, to be run when features are made")
 
-    def __post_init__(self):
+    def faults(self):
+        faults = super().faults()
         if not self.train:
-            raise ValueError("--train is empty, expected a data folder")
+            faults.append("--train is empty, expected a data folder")
         if bool(self.test) == bool(self.leave_out):
-            raise ValueError("expected either --test, a data folder, or --leave-out, a speaker of --train")
-        if self.dev_every < 2:
-            raise ValueError(f"--dev-every is {self.dev_every}, expected 2 or more")
+            faults.append("expected either --test, a data folder, or --leave-out, a speaker of --train")
+        return faults
 
 
 def run(options: Options, step):
@@ -40,9 +40,9 @@ def run(options: Options, step):
     sets, faults = {}, []
     for which, folder in folders.items():
         if folder:
-            found = datadir.validate(folder, allow_pipes=options.allow_pipes, check_audio=False, check_feats=False)
-            faults += [f"{folder}: {fault}" for fault in found]
-            if not found:
+            wrong = datadir.validate(folder, allow_pipes=options.allow_pipes, check_audio=False, check_feats=False)
+            faults += [f"{folder}: {fault}" for fault in wrong]
+            if not wrong:
                 sets[which] = list(datadir.read(folder, allow_pipes=options.allow_pipes))
     refuse(faults, "data folders")
     if options.leave_out:

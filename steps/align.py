@@ -1,32 +1,32 @@
 """Align utterances with their transcripts: ali.ark/.scp (state of each frame), words in ali.ctm, units in phones.ctm.
 
 States are indices into the model's pool. A boundary's time is midway between the centres of two frames' windows. A
-word's confidence is its posterior with all that the grammar allows as competition, averaged over its frames. --textgrid
-writes a Praat file for each utterance too.
+word's confidence is its posterior with all that the grammar allows as competition, averaged over its frames.
+durations.json says how long each word's tokens are. --textgrid writes a Praat file for each utterance too.
+
+Example: steps/align.py --model exp/tidigits/ml_1 --data exp/tidigits/mfcc/train --out exp/tidigits/ali/ml_1
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Parallel, main, option
+from margo.knobs import Knobs, knob
+from margo.runtime.step import Parallel, main
 
 
 @dataclass(frozen=True)
-class Options(Parallel):
-    model: Path = option(help="folder of the model")
-    data: Path = option(help="feature folder")
-    out: Path = option(help="folder to write")
-    scale: float = option(0.1, help="acoustic scale of the confidences")
-    textgrid: bool = option(False, help="write textgrid/<utterance>.TextGrid too")
-
-    def __post_init__(self):
-        if not 0 < self.scale < float("inf"):
-            raise ValueError(f"--scale is {self.scale}, expected a number above 0")
+class Options(Parallel, Knobs):
+    model: Path = knob(help="folder of the model")
+    data: Path = knob(help="feature folder")
+    out: Path = knob(help="folder to write")
+    scale: float = knob(0.1, "acoustic scale of the confidences", above=0, below=float("inf"))
+    textgrid: bool = knob(False, "write textgrid/<utterance>.TextGrid too")
 
 
 def run(options: Options, step):
     from functools import partial
 
+    from margo.formats.atomic import write_json
     from margo.formats.ctm import TimedWord, write_ctm
     from margo.formats.features import write_ark
     from margo.formats.textgrid import Interval, write_textgrid
@@ -54,6 +54,7 @@ def run(options: Options, step):
     write_ark(step.output("ali.ark"), step.output("ali.scp"), ((a.name, a.states) for a in done))
     write_ctm(step.output("ali.ctm"), timed("words"))
     write_ctm(step.output("phones.ctm"), timed("units"))
+    write_json(step.output("durations.json"), {"words": passes.durations(hmms, data.features, done)})
     if options.textgrid:
         for utterance in done:
             at = boundary_times(data.features, len(utterance.states))

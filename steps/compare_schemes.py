@@ -3,32 +3,34 @@
 All see the log-likelihoods of every class's mixture: votes of pairwise machines (svm-ll-pairs), one against the rest
 (svm-ll-rest), error-correcting output codes (svm-ll-codes), the all-in-one machine (svm-ll-joint). Several --starts are
 runs of the same experiment.
+
+Example: steps/compare_schemes.py --data exp/deterding/data/vowels.csv --out exp/deterding/score/schemes
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    data: Path = option(help="CSV file with the columns split, class and features")
-    out: Path = option(help="folder to write")
-    mixtures: int = option(2, help="Gaussians per class")
-    tied: bool = option(True, help="one variance for all Gaussians of all classes")
-    cost: float = option(1.0, help="C of the soft margin")
-    bits: int = option(31, help="bits of the output codes")
-    starts: int = option(5, help="EM starts, each with codes of its own")
-    schemes: tuple[str, ...] = option(("pairs", "rest", "codes", "joint"), help="what to score")
+    data: Path = knob(help="CSV file with the columns split, class and features")
+    out: Path = knob(help="folder to write")
+    mixtures: int = knob(2, "Gaussians per class", least=1)
+    tied: bool = knob(True, "one variance for all Gaussians of all classes")
+    cost: float = knob(1.0, "C of the soft margin", above=0)
+    bits: int = knob(31, "bits of the output codes", least=1)
+    starts: int = knob(5, "EM starts, each with codes of its own", least=1)
+    schemes: tuple[str, ...] = knob(("pairs", "rest", "codes", "joint"), "what to score")
 
 
 def run(options: Options, step):
     import numpy as np
 
     from margo.formats.samples import read_samples
-    from margo.kernel.systems import Setting, classify
-    from margo.tasks import kernels
+    from margo.kernel.selection import Setting, classify
+    from margo.tasks import mixture_kernels as kernels
 
     files = read_samples(step.input_file(options.data))
     train = files["train"]

@@ -2,21 +2,23 @@
 
 A folder that comes with feats.scp keeps those features. An utterance that cannot be used is dropped and named; more
 than 5 % of them, and the step fails.
+
+Example: steps/make_mfcc.py --data exp/tidigits/data/train --conf conf/mfcc.toml --out exp/tidigits/mfcc/train
 """
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from margo.runtime.step import Parallel, main, option
-from margo.signal.options import MfccOptions, plain_options
+from margo.runtime.step import Parallel, knob, main
+from margo.signal.front_end import MfccOptions, plain_options
 
 
 @dataclass(frozen=True)
 class Options(Parallel, MfccOptions):
-    data: Path = option(help="data folder: wav.scp text utt2spk, segments where there are any")
-    out: Path = option(help="folder to write")
-    allow_pipes: bool = option(False, help="run the commands in wav.scp")
-    channel: int | None = option(None, help="of recordings with several channels take this one, counted from 0")
+    data: Path = knob(help="data folder: wav.scp text utt2spk, segments where there are any")
+    out: Path = knob(help="folder to write")
+    allow_pipes: bool = knob(False, "run the commands in wav.scp")
+    channel: int | None = knob(None, "of recordings with several channels take this one, counted from 0", least=0)
 
 
 def run(options: Options, step):
@@ -28,9 +30,9 @@ def run(options: Options, step):
     data = datadir.read(step.input(options.data, made_by="data"), allow_pipes=options.allow_pipes)
     frames, dropped = 0, []
 
-    def kept(made):
+    def kept(features):
         nonlocal frames
-        for each in step.progress(made, len(data), "make_mfcc"):
+        for each in step.progress(features, len(data), "make_mfcc"):
             if each.features is None:
                 dropped.append(each)
                 tell = step.say if len(dropped) <= TOLD else step.log
@@ -41,8 +43,8 @@ def run(options: Options, step):
         check_losses(dropped, data)
 
     with step.place() as where:
-        record, made = features_of(data, plain_options(options), options.allow_pipes, where, options.channel)
-        offsets = write_ark(step.output("feats.ark"), step.output("feats.scp"), kept(made))
+        record, features = features_of(data, plain_options(options), options.allow_pipes, where, options.channel)
+        offsets = write_ark(step.output("feats.ark"), step.output("feats.scp"), kept(features))
     rows = [
         replace(row, audio=None, recording=None, start=None, end=None, feats=f"feats.ark:{offsets[row.name]}")
         for row in data

@@ -2,24 +2,27 @@
 
 Reads feature folders <mfcc>/{train,dev,test} and hand labels <labels>/{train,dev,test}/phones.ctm; writes train.npz,
 dev.npz and test.npz, standardised by the training part.
+
+Example: steps/make_tables.py --mfcc exp/timit/mfcc --labels exp/timit/data --map conf/timit_classes.toml \
+--map-table broad6 --out exp/timit/frames
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    mfcc: Path = option(help="folder of make_mfcc's folders train, dev and test")
-    labels: Path = option(help="folder of the data folders train, dev and test with phones.ctm")
-    out: Path = option(help="folder to write")
-    kind: str = option("frames", choices=("frames", "segments"), help="what a sample is")
-    map: Path = option(help="TOML file with the table that maps phones to classes")
-    map_table: str = option(help="name of that table; phones mapped to nothing are left out")
-    gender: str = option("", choices=("", "m", "f"), help="speakers of one gender only")
-    most: int = option(0, help="most samples a set, evenly chosen (0: all)")
+class Options(Knobs):
+    mfcc: Path = knob(help="folder of make_mfcc's folders train, dev and test")
+    labels: Path = knob(help="folder of the data folders train, dev and test with phones.ctm")
+    out: Path = knob(help="folder to write")
+    kind: str = knob("frames", "what a sample is", ("frames", "segments"))
+    map: Path = knob(help="TOML file with the table that maps phones to classes")
+    map_table: str = knob(help="name of that table; phones mapped to nothing are left out")
+    gender: str = knob("", "speakers of one gender only", ("m", "f"))
+    most: int = knob(0, "most samples a set, evenly chosen; 0: all", least=0)
 
 
 def run(options: Options, step):

@@ -1,21 +1,21 @@
-"""The N best distinct strings of each utterance, with exact scores, as nbest.jsonl."""
+"""The N best distinct strings of each utterance, with exact scores, as nbest.jsonl.
+
+Example: steps/nbest.py --model exp/tidigits/ml_1 --data exp/tidigits/mfcc/train --n 5 --out exp/tidigits/nbest/ml_1
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Parallel, main, option
+from margo.knobs import Knobs, knob
+from margo.runtime.step import Parallel, main
 
 
 @dataclass(frozen=True)
-class Options(Parallel):
-    model: Path = option(help="folder of the model")
-    data: Path = option(help="feature folder")
-    out: Path = option(help="folder to write")
-    n: int = option(5, help="strings an utterance")
-
-    def __post_init__(self):
-        if self.n < 1:
-            raise ValueError(f"--n is {self.n}, expected 1 or more")
+class Options(Parallel, Knobs):
+    model: Path = knob(help="folder of the model")
+    data: Path = knob(help="feature folder")
+    out: Path = knob(help="folder to write")
+    n: int = knob(5, "strings an utterance", least=1)
 
 
 def run(options: Options, step):

@@ -1,18 +1,21 @@
-"""Plot the decision regions of classifiers of two features, each with some of the test samples ([PW10] Fig. 1)."""
+"""Plot the decision regions of classifiers of two features, each with some of the test samples ([PW10] Fig. 1).
+
+Example: steps/plot_boundary.py --model exp/spirals/0/gmm-ml_12 --data exp/spirals/data/0 --out exp/spirals/boundary
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    model: tuple[Path, ...] = option(help="folders of trainers")
-    data: Path = option(help="data folder with test.npz")
-    out: Path = option(help="folder to write plots.json into")
-    cells: int = option(120, help="cells of the grid along each axis")
-    points: int = option(400, help="test samples shown")
+class Options(Knobs):
+    model: tuple[Path, ...] = knob(help="folders of trainers")
+    data: Path = knob(help="data folder with test.npz")
+    out: Path = knob(help="folder to write plots.json into")
+    cells: int = knob(120, "cells of the grid along each axis", least=2)
+    points: int = knob(400, "test samples shown", least=0)
 
 
 def run(options: Options, step):

@@ -1,16 +1,19 @@
-"""Draw the confusions of a scored decoding for the report: of each symbol said, the share heard as each other."""
+"""Draw the confusions of a scored decoding for the report: of each symbol said, the share heard as each other.
+
+Example: steps/plot_confusions.py --hyp exp/timit/decode/ml_1/test --out exp/timit/confusions/ml
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    hyp: Path = option(help="folder of a decoding that was scored, with the folder score")
-    out: Path = option(help="folder to write plots.json into")
-    title: str = option("", help="what was decoded (default: from the folder's name, <system>_<mixtures>/<set>)")
+class Options(Knobs):
+    hyp: Path = knob(help="folder of a decoding that was scored, with the folder score")
+    out: Path = knob(help="folder to write plots.json into")
+    title: str = knob("", "what was decoded (default: from the folder's name, <system>_<mixtures>/<set>)")
 
 
 def run(options: Options, step):

@@ -1,26 +1,30 @@
-"""Draw decision regions of a two-class, two-dimensional kernel before and after training ([L04] Figures 6 and 7)."""
+"""Draw decision regions of a two-class, two-dimensional kernel before and after training ([L04] Figures 6 and 7).
+
+Example: steps/plot_kernel.py --model exp/gaussians/kernel/llr --data exp/gaussians/data/run0.csv \
+--out exp/gaussians/plots
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    model: Path = option(help="folder of train_kernel")
-    data: Path = option(help="the first CSV file it was trained with")
-    out: Path = option(help="folder to write plots.json into")
-    title: str = option("", help="start of the plots' titles (default: the score-space)")
-    resolution: int = option(80, help="cells along each axis")
-    samples: int = option(100, help="training samples of each class to draw")
+class Options(Knobs):
+    model: Path = knob(help="folder of train_kernel")
+    data: Path = knob(help="the first CSV file it was trained with")
+    out: Path = knob(help="folder to write plots.json into")
+    title: str = knob("", "start of the plots' titles (default: the score-space)")
+    resolution: int = knob(80, "cells along each axis", least=2)
+    samples: int = knob(100, "training samples of each class to draw", least=0)
 
 
 def run(options: Options, step):
     from margo.errors import MargoError
     from margo.formats.plots import PLOTS, write_plots
     from margo.formats.samples import read_samples
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     meta, systems = kernels.read_systems(step.input(options.model, made_by="train_kernel"))
     train = read_samples(step.input_file(options.data))["train"]

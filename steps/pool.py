@@ -1,18 +1,20 @@
 """Pool decodings of several runs that tested different utterances, as when every speaker is left out in turn.
 
 Writes OUT/data/test with the test sets of all runs, and OUT/decode/<model>/test/hyp for every model that all decoded.
+
+Example: steps/pool.py --exp exp/words/ann exp/words/bob --out exp/words/all
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    exp: tuple[Path, ...] = option(help="experiment folders of the runs")
-    out: Path = option(help="folder to write")
+class Options(Knobs):
+    exp: tuple[Path, ...] = knob(help="experiment folders of the runs")
+    out: Path = knob(help="folder to write")
 
 
 def run(options: Options, step):
@@ -43,11 +45,11 @@ def union(paths) -> dict[str, tuple[str, ...]]:
 
     table: dict[str, tuple[str, ...]] = {}
     for path in paths:
-        found = read_transcripts(path)
-        twice = sorted(found.keys() & table.keys())
+        lines = read_transcripts(path)
+        twice = sorted(lines.keys() & table.keys())
         if twice:
             raise MargoError(f"{path}: {len(twice)} utterances were in another run's test set too, such as {twice[0]}")
-        table |= found
+        table |= lines
     return table
 
 

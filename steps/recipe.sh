@@ -1,4 +1,4 @@
-# Sourced by every recipe's run.sh: options, stages, and the way steps are called. See any recipes/*/run.sh.
+# Sourced by every recipe's run.sh: options, stages, jobs, and the way steps are called. Speech recipes source speech.sh.
 set -Eeuo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -17,13 +17,22 @@ seed=0
 cluster=""
 partial=false
 overwrite=false
-options=(stage stop_stage corpus exp nj seed cluster partial overwrite)
+systems=""
+options=(stage stop_stage corpus exp nj seed cluster partial overwrite systems)
+
+stages=()    # stages[N]=title of what a recipe does; speech.sh takes its own from conf/systems.toml
+offers=""    # systems of that table, or families of them, that --criteria takes
+criteria=""  # those to train; a recipe that takes --mix has mix too
 current=""
+
+# What the table tells of the systems on offer, in its order; see steps/plan.py.
+offered=()
+declare -A stage_of=() step_of=() start_of=() reads_of=() options_of=() what_of=()
 
 usage_error() { echo "$recipe: $1" >&2; exit 2; }
 
-show_help() {  # the header comment of run.sh
-    local line
+show_help() {  # the header comment of run.sh, and what is the same for all recipes
+    local line n name
     while IFS= read -r line; do
         case $line in
             '#!'*) ;;
@@ -32,6 +41,18 @@ show_help() {  # the header comment of run.sh
             *) break ;;
         esac
     done < "$0"
+    echo "  --stage N        first stage to run (the first); --stop-stage M: last stage to run (the last)"
+    echo "  --exp DIR        where everything is written (exp/$recipe)"
+    if [ -n "${mix+set}" ]; then echo "  --mix \"$mix\"    numbers of Gaussians: a model of every system for each"; fi
+    echo "  --criteria \"...\" systems to train, score and report ($criteria)"
+    echo "  --systems FILE   a table like conf/systems.toml that adds systems to it, or replaces some"
+    echo "  --nj N           local processes (2); --cluster ADDR: a Dask scheduler instead. Neither changes the results"
+    echo "  --seed N         seed of everything random (0)"
+    echo "  --overwrite true replace models that were trained with other settings"
+    printf '\nStages:\n'
+    for n in "${!stages[@]}"; do printf '  %-3s%s\n' "$n" "${stages[n]}"; done
+    printf '\nSystems of --criteria:\n'
+    for name in "${offered[@]}"; do printf '  %-23s %s\n' "$name" "${what_of[$name]}"; done
     exit 0
 }
 
@@ -40,7 +61,7 @@ parse_options() {
     invocation="recipes/$recipe/run.sh$(for name; do [[ $name =~ ^[[:alnum:].-]+(\ [[:alnum:].-]+)+$ ]] && printf ' "%s"' "$name" || printf ' %q' "$name"; done)"
     while [ $# -gt 0 ]; do
         case $1 in
-            -h|--help) show_help ;;
+            -h|--help) read_plan; show_help ;;
             --*) ;;
             *) usage_error "unexpected argument '$1' (see --help)" ;;
         esac
@@ -50,83 +71,154 @@ parse_options() {
         printf -v "$variable" '%s' "$2"
         shift 2
     done
+    read_plan
     check_options
+    trap 'failed $?' ERR
+    trap 'interrupted 130' INT
+    trap 'interrupted 143' TERM
+    trap end_jobs EXIT
 }
 
-absolute() { "$python" -c 'import os, sys; print(os.path.abspath(sys.argv[1]))' "$1"; }
+read_plan() {  # --criteria, --mix and --systems against the table of systems: its rows, the stages, or what is wrong
+    local plan kind name a b c d e f
+    "$python" -c 'import margo' 2> /dev/null || { echo "$recipe: margo cannot be imported; run make install in $root" >&2; exit 1; }
+    plan=$("$python" "$root/steps/plan.py" --offers="$offers" --criteria="$criteria" ${mix+--mix="$mix"} \
+        --systems="$systems" --exp="$exp" --corpus="$corpus") || exit
+    while IFS=$'\t' read -r kind name a b c d e f; do
+        case $kind in
+            fault) fault=$name ;;
+            path) printf -v "$name" '%s' "$a" ;;
+            stage) stages[name]=$a ;;
+            system)
+                if [ "$e" = - ]; then e=""; fi
+                offered+=("$name"); stage_of[$name]=$a; step_of[$name]=$b; start_of[$name]=$c; reads_of[$name]=$d
+                options_of[$name]=$e; what_of[$name]=$f ;;
+        esac
+    done <<< "$plan"
+}
 
 check_options() {
-    local list first last name
-    list=" $(grep -oE '^if stage [0-9]+' "$0" | grep -oE '[0-9]+' | tr '\n' ' ')"
+    local list=" ${!stages[*]} " first last name n
     first=${list# }; first=${first%% *}
     last=${list% }; last=${last##* }
     stage=${stage:-$first}; stop_stage=${stop_stage:-$last}
-    [[ $stage =~ ^[0-9]+$ ]] || usage_error "--stage is '$stage', expected one of$list"
-    [[ $stop_stage =~ ^[0-9]+$ ]] || usage_error "--stop-stage is '$stop_stage', expected one of$list"
-    (( 10#$stage <= 10#$last )) || usage_error "--stage is $stage, expected one of$list"
+    [[ $stage =~ ^[0-9]+$ ]] || usage_error "--stage is '$stage', expected one of${list% }"
+    [[ $stop_stage =~ ^[0-9]+$ ]] || usage_error "--stop-stage is '$stop_stage', expected one of${list% }"
+    (( 10#$stage <= 10#$last )) || usage_error "--stage is $stage, expected one of${list% }"
     (( 10#$stage <= 10#$stop_stage )) || usage_error "no stage from $stage to $stop_stage"
     for (( n = 10#$stage; n <= 10#$stop_stage && n <= 10#$last; n++ )); do [[ $list == *" $n "* ]] && break; done
-    (( n <= 10#$stop_stage && n <= 10#$last )) || usage_error "no stage from $stage to $stop_stage; there are$list"
+    (( n <= 10#$stop_stage && n <= 10#$last )) || usage_error "no stage from $stage to $stop_stage; there are${list% }"
     [[ $nj =~ ^[1-9][0-9]*$ ]] || usage_error "--nj is '$nj', expected a whole number, 1 or more"
     [[ $seed =~ ^[0-9]+$ ]] || usage_error "--seed is '$seed', expected a whole number"
-    check_systems
+    [ -z "${fault:-}" ] || usage_error "$fault"
     for name in partial overwrite; do
         [[ ${!name} == true || ${!name} == false ]] || usage_error "--$name is '${!name}', expected true or false"
     done
-    for name in corpus exp; do  # from where the caller is, and one spelling of each: models remember their inputs
-        [ -z "${!name}" ] || printf -v "$name" '%s' "$(absolute "${!name}")"
-    done
     [ -z "$corpus" ] || [ -e "$corpus" ] || usage_error "--corpus $corpus: no such file or folder"
-    "$python" -c 'import margo' 2> /dev/null || { echo "$recipe: margo cannot be imported; run make install in $root" >&2; exit 1; }
-    trap 'failed $?' ERR
-    trap 'echo "$recipe: interrupted; resume with --stage ${current:-$stage}" >&2; exit 130' INT TERM
+    [ -z "$systems" ] || export MARGO_SYSTEMS=$systems
 }
 
-check_systems() {  # --mix and --criteria, where the recipe has them; the header comment lists what --criteria takes
-    local m name known
-    if [ -n "${mix+set}" ]; then
-        [[ -n ${mix// } ]] || usage_error "--mix is empty, expected whole numbers"
-        for m in $mix; do
-            [[ $m =~ ^[1-9][0-9]*$ ]] || usage_error "--mix has '$m', expected whole numbers, 1 or more"
-        done
-    fi
-    known=$(grep -m 1 -oE -- '--criteria "[^"]*"' "$0") || return 0
-    known=${known#*\"}; known=${known%\"}
-    [[ -n ${criteria// } ]] || usage_error "--criteria is empty, expected some of: $known"
-    for name in $criteria; do
-        [[ " $known " == *" $name "* ]] || usage_error "--criteria has '$name', expected some of: $known"
-    done
-}
+# ---- Stages
 
-failed() {
-    echo "$recipe: stage $current failed (exit $1), for the reason given above; resume with --stage $current" >&2
-    exit "$1"
-}
-
-# `if stage N [criterion ...]`: is stage N to run, and any of the criteria, where some are named, wanted?
+# `if stage N [system ...]`: is stage N to run, and, where it is one that trains systems, is any of them wanted?
 stage() {
-    local number=$1 criterion
+    local number=$1 trains
     shift
     (( 10#$stage <= number && number <= 10#$stop_stage )) || return 1
+    [ $# -gt 0 ] || set -- $(offered_in "$number")
+    trains=$(only "$@")
+    [ $# -eq 0 ] || [ -n "$trains" ] || return 1
     current=$number
-    for criterion in "$@"; do
-        wanted "$criterion" && { echo "== $recipe: stage $number ($criterion)" >&2; return 0; }
-    done
-    [ $# -eq 0 ] && echo "== $recipe: stage $number" >&2
+    trains=${trains//$'\n'/ }
+    echo "== $recipe: stage $number: ${stages[number]}${trains:+ ($trains)}" >&2
 }
 
 wanted() { [[ " $criteria " == *" $1 "* ]]; }
 
-# The ones of the named criteria that are wanted, in the order given.
-only() { local c; for c in "$@"; do if wanted "$c"; then echo "$c"; fi; done; }
+# The ones of the named systems that are wanted, in the order given.
+only() { local name; for name in "$@"; do if wanted "$name"; then echo "$name"; fi; done; }
 
-# Run steps/<verb>.py or local/<verb>.py with the arguments.
-run() {
-    local verb=$1 folder=steps
-    shift
-    [ -f "$root/steps/$verb.py" ] || folder=local
-    "$python" "$root/$folder/$verb.py" "$@"
+# The systems on offer that belong to a stage; those of them that are wanted.
+offered_in() { local name; for name in "${offered[@]}"; do if [ "${stage_of[$name]}" = "$1" ]; then echo "$name"; fi; done; }
+wanted_in() { only $(offered_in "$1"); }
+
+failed() {
+    end_jobs
+    echo "$recipe: stage $current failed (exit $1), for the reason given above; resume with --stage $current" >&2
+    exit "$1"
 }
+
+interrupted() {
+    end_jobs
+    echo "$recipe: interrupted; resume with --stage ${current:-$stage}" >&2
+    exit "$1"
+}
+
+# ---- Jobs. All that runs does so in the background and is waited for: a signal is then answered at once.
+
+running=()  # process ids of what this shell has started
+
+start_job() { "$@" & running+=("$!"); }
+
+# The exit status of a job, which is then forgotten.
+await() {
+    local job status=0
+    local -a others=()
+    wait "$1" || status=$?
+    for job in "${running[@]}"; do [ "$job" = "$1" ] || others+=("$job"); done
+    running=("${others[@]}")
+    return "$status"
+}
+
+# End all jobs, and what they have started in their turn; one that has not ended in ten seconds is killed.
+end_jobs() {
+    local job n
+    trap '' INT TERM
+    for job in "${running[@]}"; do kill -TERM "$job" 2> /dev/null || true; done
+    for job in "${running[@]}"; do
+        for (( n = 0; n < 100; n++ )); do kill -0 "$job" 2> /dev/null || continue 2; sleep 0.1; done
+        kill -KILL "$job" 2> /dev/null || true
+    done
+    running=()
+}
+
+# Run a command beside others, --nj of them at a time; all_done waits for the last. One that fails ends the others.
+beside() {
+    while (( ${#running[@]} >= nj )); do next_done; done
+    start_job apart "$@"
+}
+all_done() { while (( ${#running[@]} > 0 )); do next_done; done; }
+
+apart() {  # in a shell of its own, which passes on that it is to end
+    running=()
+    trap - ERR EXIT
+    trap 'end_jobs; exit 143' INT TERM
+    "$@"
+}
+
+next_done() {  # wait until some job has ended, and well
+    local job
+    while true; do
+        for job in "${running[@]}"; do
+            if ! kill -0 "$job" 2> /dev/null; then await "$job"; return; fi
+        done
+        sleep 0.1
+    done
+}
+
+# ---- Steps
+
+# Run steps/<verb>.py or local/<verb>.py, or a program given by its whole path, with the arguments.
+run() {
+    local program=$root/steps/$1.py
+    [ -f "$program" ] || program=$root/local/$1.py
+    if [[ $1 == /* ]]; then program=$1; fi
+    start_job "$python" "$program" "${@:2}"
+    await "$!"
+}
+
+work() { run "$@" --conf "$conf" --nj "$nj" --cluster "$cluster"; }
+alone() { run "$@" --conf "$conf" --cluster "$cluster"; }  # for steps run beside each other: one process each
 
 # Where there is no --corpus, make the embedded (synthetic) one and use that.
 corpus_or_embedded() {
@@ -138,87 +230,4 @@ report_results() {
     local paper=$root/conf/paper/$recipe.toml
     [ -f "$paper" ] || paper=""
     run report --exp "$exp" --recipe "$recipe" ${paper:+--paper "$paper"} --command "$invocation" "$@"
-}
-
-# ---- The stages that speech recipes share. They use: exp conf mix criteria sets nj cluster seed overwrite.
-
-speech_defaults() {
-    mix="1 2 4"
-    criteria="ml mce mmi mm lme-gd lme-sdp"
-    sets="train dev test"  # to decode and score
-    options+=(mix criteria)
-}
-
-work() { run "$@" --conf "$conf" --nj "$nj" --cluster "$cluster"; }
-
-make_features() {  # data/<set> -> mfcc/<set>
-    local set
-    for set in train dev test; do
-        run make_mfcc --conf "$root/conf/mfcc.toml" --conf "$conf" --data "$exp/data/$set" --out "$exp/mfcc/$set" \
-            --nj "$nj" --cluster "$cluster"
-    done
-}
-
-train_system() {  # train_system <system> [option ...]: <system>_<m> for every m of --mix
-    local system=$1 m init=""
-    shift
-    local -a data=(--data "$exp/mfcc/train" --dev "$exp/mfcc/dev" --seed "$seed" --overwrite "$overwrite")
-    for m in $mix; do
-        local -a common=("${data[@]}" --out "$exp/${system}_$m" "$@")
-        case $system in
-            ml) work train_ml --init "$init" --mixtures "$m" "${common[@]}"; init=$exp/ml_$m ;;
-            mce|mmi|mm) work "train_$system" --init "$exp/ml_$m" "${common[@]}" ;;
-            lme-sdp) work train_lme --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
-            lme-gd) work train_lme --method gd --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
-            lme-sdp-hard)
-                work train_lme --hard true --misrecognised true --tokens 300 --init "$exp/$(lme_seed)_$m" "${common[@]}" ;;
-            *) echo "$recipe: no system called $system" >&2; return 1 ;;
-        esac
-    done
-}
-
-lme_seed() { if wanted mce; then echo mce; else echo ml; fi; }  # LME starts from MCE where there is one, as in [LJ07]
-
-# Run a command beside others, --nj of them at a time; all_done waits for the last and fails if any failed.
-running=()
-beside() {
-    (trap - ERR; "$@") &
-    running+=($!)
-    if (( ${#running[@]} >= nj )); then wait "${running[0]}"; running=("${running[@]:1}"); fi
-}
-all_done() {
-    local job
-    for job in "${running[@]}"; do wait "$job"; done
-    running=()
-}
-
-alone() { run "$@" --conf "$conf" --cluster "$cluster"; }  # for steps run beside each other: one process each
-
-align_and_list() {  # ml_<m> on train -> ali/ml_<m>, nbest/ml_<m>
-    local m step
-    for m in $mix; do
-        for step in align:ali nbest:nbest; do
-            beside alone "${step%:*}" --model "$exp/ml_$m" --data "$exp/mfcc/train" --out "$exp/${step#*:}/ml_$m"
-        done
-    done
-    all_done
-}
-
-decode_and_score() {  # decode_and_score <score option ...>: <system>_<m> -> decode/<system>_<m>/<set>/{hyp,score}
-    local system m
-    for system in $criteria; do
-        for m in $mix; do beside decode_and_score_one "${system}_$m" "$@"; done
-    done
-    all_done
-}
-
-decode_and_score_one() {
-    local model=$1 set
-    local -a data=()
-    shift
-    for set in $sets; do data+=("$exp/mfcc/$set"); done
-    alone decode --model "$exp/$model" --data "${data[@]}" --out "$exp/decode/$model" || return
-    for set in $sets; do
-        run score --hyp "$exp/decode/$model/$set" --data "$exp/mfcc/$set" "$@" || return
-    done
 }

@@ -1,28 +1,27 @@
 """Transcribe audio files with a trained model: a line a file, or --ctm times, or --json everything.
 
 The model's folder holds all that is needed: how features are made, the words and the grammar.
+
+Example: steps/recognise.py --model exp/tidigits/mce_1 one.wav two.wav --ctm true
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    model: Path = option(help="folder of the model")
-    files: tuple[Path, ...] = option(positional=True, help="audio files")
-    ctm: bool = option(False, help="print word times and confidences, CTM form")
-    json: bool = option(False, help="print a JSON object a file")
-    scale: float = option(0.1, help="acoustic scale of the confidences")
-    channel: int | None = option(None, help="of files with several channels take this one, counted from 0")
+class Options(Knobs):
+    model: Path = knob(help="folder of the model")
+    files: tuple[Path, ...] = knob(positional=True, help="audio files")
+    ctm: bool = knob(False, "print word times and confidences, CTM form", group="output")
+    json: bool = knob(False, "print a JSON object a file", group="output")
+    scale: float = knob(0.1, "acoustic scale of the confidences", above=0)
+    channel: int | None = knob(None, "of files with several channels take this one, counted from 0", least=0)
 
-    def __post_init__(self):
-        if self.ctm and self.json:
-            raise ValueError("--ctm and --json: expected one of them")
-        if not 0 < self.scale < float("inf"):
-            raise ValueError(f"--scale is {self.scale}, expected a number above 0")
+    def faults(self):
+        return super().faults() + ["--ctm and --json: expected one of them"] * (self.ctm and self.json)
 
 
 def run(options: Options, step):

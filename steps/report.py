@@ -1,31 +1,36 @@
-"""Write what a run found: EXP/results.json, EXP/RESULTS.md and EXP/report.html, from every score.json below EXP.
+"""Write what a run came to: EXP/results.json, results.csv, RESULTS.md and report.html, of every score.json below EXP.
 
-Figures stand beside the paper's (--paper) with their intervals; learning curves come from every progress.jsonl, other
-plots from any plots.json. Prints the results table and the report's path.
+Figures stand beside the paper's (--paper) with their intervals; each system is compared with maximum likelihood and
+with the model that it started from. Learning curves come from every progress.jsonl, other plots from any plots.json.
+Prints the results table and the report's path.
+
+Example: steps/report.py --exp exp/tidigits --recipe tidigits --paper conf/paper/tidigits.toml
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    exp: Path = option(help="folder of the run")
-    recipe: str = option(help="name of the recipe")
-    paper: Path | None = option(None, help="TOML file with the paper's figures")
-    command: str = option("", help="command that repeats the run (default: recipes/RECIPE/run.sh)")
+class Options(Knobs):
+    exp: Path = knob(help="folder of the run")
+    recipe: str = knob(help="name of the recipe")
+    paper: Path | None = knob(None, "TOML file with the paper's figures")
+    command: str = knob("", "command that repeats the run (default: recipes/RECIPE/run.sh)")
 
 
 def run(options: Options, step):
     from margo.formats.atomic import write_json, write_text
     from margo.report.collect import collect
-    from margo.report.html import page
+    from margo.report.columns import results_csv
+    from margo.report.page import page
     from margo.report.text import console, markdown
 
     report = collect(options.exp, options.recipe, options.paper, options.command)
     write_json(options.exp / "results.json", report.results)
+    write_text(options.exp / "results.csv", results_csv(report.rows))
     write_text(options.exp / "RESULTS.md", markdown(report))
     write_text(options.exp / "report.html", page(report))
     print(console(report))

@@ -3,34 +3,39 @@
 Costs and ties of the alignment are sclite's (substitution 4, insertion and deletion 3; a substitution is preferred over
 an insertion, an insertion over a deletion, from the end). An utterance without a hypothesis counts as deleted whole and
 is named; a hypothesis without a transcript is refused.
+
+Example: steps/score.py --hyp exp/tidigits/decode/ml_1/test --data exp/tidigits/mfcc/test
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    hyp: Path = option(help="folder of a decoding, with the file hyp")
-    data: Path = option(help="data folder, with the files text and utt2spk")
-    out: Path | None = option(None, help="folder named score to write, score.json goes beside it (default: HYP/score)")
-    map: Path | None = option(None, help="TOML file with a table that merges symbols of both sides, or removes them")
-    map_table: str = option("map", help="name of that table")
-    unit: str = option("", choices=("word", "phone"), help="what is scored (default: phone with --map, else word)")
-    by: str = option("utterance", choices=("utterance", "speaker"), help="what the 95 % intervals draw")
-    system: str = option("", help="name of the system (default: from the folder's name, <system>_<mixtures>/<set>)")
-    mixtures: int = option(0, help="components per state (default: from the folder's name)")
-    set: str = option("", choices=("train", "dev", "test"), help="what was decoded (default: the folder's name)")
+    hyp: Path = knob(help="folder of a decoding, with the file hyp")
+    data: Path = knob(help="data folder, with the files text and utt2spk")
+    out: Path | None = knob(None, "folder named score to write, score.json goes beside it (default: HYP/score)")
+    map: Path | None = knob(None, "TOML file with a table that merges symbols of both sides, or removes them")
+    map_table: str = knob("map", "name of that table", needs={"map": True})
+    unit: str = knob("", "what is scored (default: phone with --map, else word)", ("word", "phone"))
+    by: str = knob("utterance", "what the 95 % intervals draw", ("utterance", "speaker"))
+    system: str = knob("", "name of the system (default: from the folder's name, <system>_<mixtures>/<set>)")
+    mixtures: int = knob(0, "components per state (default: from the folder's name)", least=0)
+    set: str = knob("", "what was decoded (default: the folder's name)", ("train", "dev", "test"))
 
     def __post_init__(self):
         if self.out is None:
             object.__setattr__(self, "out", self.hyp / "score")
         if not self.unit:
             object.__setattr__(self, "unit", "phone" if self.map else "word")
-        if self.out.name != "score":
-            raise ValueError(f"--out {self.out}: the folder must be named score; score.json is written beside it")
+        super().__post_init__()
+
+    def faults(self):
+        said = f"--out {self.out}: the folder must be named score; score.json is written beside it"
+        return super().faults() + [said] * (self.out.name != "score")
 
 
 def run(options: Options, step):
@@ -49,8 +54,8 @@ def run(options: Options, step):
         extra["map"] = options.map.name
     system, mixtures, decoded = options.system, options.mixtures, options.set
     if not (system and mixtures and decoded):
-        found = place_of(folder)
-        system, mixtures, decoded = system or found[0], mixtures or found[1], decoded or found[2]
+        named = place_of(folder)
+        system, mixtures, decoded = system or named[0], mixtures or named[1], decoded or named[2]
     speakers = options.data / "utt2spk"
     facts, written = score_transcripts(
         options.out.parent, references, hypotheses, system=system, mixtures=mixtures, set=decoded,

@@ -2,20 +2,23 @@
 
 Counted are boundaries between neighbours in the labels, where nothing was left out between them. Writes
 boundaries.json, the same as text in boundaries, and a histogram for the report.
+
+Example: steps/score_alignment.py --ali exp/timit/ali/ml_1 --data exp/timit/mfcc/train \
+--labels exp/timit/data/train/phones.ctm --out exp/timit/boundaries
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    ali: Path = option(help="folder of an alignment, with the file ali.ctm")
-    data: Path = option(help="feature folder that was aligned")
-    labels: Path = option(help="CTM file of hand labels")
-    out: Path = option(help="folder to write")
+class Options(Knobs):
+    ali: Path = knob(help="folder of an alignment, with the file ali.ctm")
+    data: Path = knob(help="feature folder that was aligned")
+    labels: Path = knob(help="CTM file of hand labels")
+    out: Path = knob(help="folder to write")
 
 
 def run(options: Options, step):

@@ -5,30 +5,32 @@ candidates are ranked by their errors on left-out training speakers, the simpler
 vote. How many (--together) is chosen by leaving out each speaker from the ranking as well: the fewest errors, the fewer
 of equals. The test set is used after the choice, once. --centre takes each speaker's own mean from the features first,
 which needs no labels but all samples of a speaker. Writes all candidates, best first, into tried.csv.
+
+Example: steps/select_kernel.py --data exp/deterding/data/vowels.csv --out exp/deterding/score/chosen
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Parallel, Seeded, main, option
+from margo.runtime.step import Parallel, Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Parallel, Seeded):
-    data: Path = option(help="CSV file with the columns split, speaker, class and features")
-    out: Path = option(help="folder to write")
-    system: str = option("svm-chosen", help="name of the system")
-    centre: bool = option(False, help="take each speaker's mean from the features")
-    mixtures: tuple[int, ...] = option((1, 2, 3, 4), help="Gaussians per class to try")
-    variances: tuple[str, ...] = option(("tied", "own"), help="to try: tied over all Gaussians, own for each")
-    floors: tuple[float, ...] = option((0.01, 0.1), help="least variances to try, parts of the data's")
-    spaces: tuple[str, ...] = option(("ll", "llr", "ll-mean", "llr-mean"), help="score-spaces to try")
-    schemes: tuple[str, ...] = option(("pairs", "rest", "joint"), help="ways to many classes to try; codes is a 4th")
-    widths: tuple[float, ...] = option((0.0, 0.5, 1.0), help="Gaussian kernels over scores to try; 0 is the linear one")
-    costs: tuple[float, ...] = option((0.1, 1.0, 10.0), help="C of the soft margin to try")
-    iterations: tuple[int, ...] = option((0, 10), help="max-margin steps on the mixtures to try")
-    starts: int = option(1, help="EM starts whose decisions are averaged")
-    together: tuple[int, ...] = option((1, 2, 4, 8, 16, 32, 64, 128), help="numbers of the best to try as voters")
+    data: Path = knob(help="CSV file with the columns split, speaker, class and features")
+    out: Path = knob(help="folder to write")
+    system: str = knob("svm-chosen", "name of the system")
+    centre: bool = knob(False, "take each speaker's mean from the features")
+    mixtures: tuple[int, ...] = knob((1, 2, 3, 4), "Gaussians per class to try", least=1)
+    variances: tuple[str, ...] = knob(("tied", "own"), "to try: tied over all Gaussians, own for each", ("tied", "own"))
+    floors: tuple[float, ...] = knob((0.01, 0.1), "least variances to try, parts of the data's", least=0)
+    spaces: tuple[str, ...] = knob(("ll", "llr", "ll-mean", "llr-mean"), "score-spaces to try")
+    schemes: tuple[str, ...] = knob(("pairs", "rest", "joint"), "ways to many classes to try; codes is a 4th")
+    widths: tuple[float, ...] = knob((0.0, 0.5, 1.0), "Gaussian kernels over scores to try; 0 is linear", least=0)
+    costs: tuple[float, ...] = knob((0.1, 1.0, 10.0), "C of the soft margin to try", above=0)
+    iterations: tuple[int, ...] = knob((0, 10), "max-margin steps on the mixtures to try", least=0)
+    starts: int = knob(1, "EM starts whose decisions are averaged", least=1)
+    together: tuple[int, ...] = knob((1, 2, 4, 8, 16, 32, 64, 128), "numbers of the best to try as voters", least=1)
 
 
 def run(options: Options, step):
@@ -39,8 +41,8 @@ def run(options: Options, step):
     from margo.formats.plots import PLOTS, write_plots
     from margo.formats.samples import read_samples
     from margo.kernel.joint import centre_groups
-    from margo.kernel.systems import choose, classify, families, grid, plurality, rank
-    from margo.tasks import kernels
+    from margo.kernel.selection import choose, classify, families, grid, plurality, rank
+    from margo.tasks import mixture_kernels as kernels
 
     files = read_samples(step.input_file(options.data))
     train = files["train"]

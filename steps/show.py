@@ -1,37 +1,44 @@
 """Show what is in an experiment folder: a model, its training, or any step's record.
 
 --htk FILE also writes the model as HTK's hmmdefs.
+
+Example: steps/show.py exp/tidigits/ml_1 --unit one
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
-
-TRAINERS = ("train_ml", "train_mce", "train_mmi", "train_mm", "train_lme")  # whose model.npz holds HMMs
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    folder: Path = option(positional=True, help="folder of a step")
-    unit: str = option("", help="show the parameters of this unit too")
-    htk: Path | None = option(None, help="file to write the model to, in HTK's format")
+class Options(Knobs):
+    folder: Path = knob(positional=True, help="folder of a step")
+    unit: str = knob("", "show the parameters of this unit too")
+    htk: Path | None = knob(None, "file to write the model to, in HTK's format")
 
 
 def run(options: Options, step):
     from margo.errors import MargoError
+    from margo.formats.atomic import read_npz
+    from margo.formats.models import KIND, read_model
+    from margo.formats.systems import read_systems
     from margo.runtime import record
-    from margo.tasks.showing import describe_model, describe_record, describe_unit
+    from margo.tasks.showing import describe_model, describe_record, describe_system, describe_unit
 
-    made = record.of(options.folder)
-    if made is None:
+    held = record.of(options.folder)
+    if held is None:
         raise MargoError(f"{options.folder}: no step ended well here (no step.json with status ok)")
-    print(describe_record(made))
-    if made["step"] not in TRAINERS:
+    print(describe_record(held))
+    model = options.folder / "model.npz"
+    row = read_systems().of_folder(options.folder.resolve())
+    if row and model.is_file():
+        print(describe_system(row))
+    if not model.is_file() or read_npz(model)[0].get("kind") != KIND:
+        if options.unit or options.htk:
+            raise MargoError(f"{options.folder}: no HMMs here, which --unit and --htk are about")
         return
-    from margo.formats.models import read_model
-
-    hmms = read_model(options.folder / "model.npz")
+    hmms = read_model(model)
     print(describe_model(hmms))
     if options.unit:
         print(describe_unit(hmms, options.unit))

@@ -2,22 +2,24 @@
 
 For every number of labels and draw: EM on the labelled samples, then hybrid training on them alone (supervised) and on
 all (semi-supervised, [R18] (16)). Writes labels.json and plots.json ([R18] Table 2).
+
+Example: steps/sweep_labels.py --data exp/digits/data/pca --out exp/digits/labels
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import HybridOptions
-from margo.runtime.step import Seeded, main, option
+from margo.classify.hybrid import HybridOptions
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(HybridOptions, Seeded):
-    data: Path = option(help="data folder with train.npz and test.npz")
-    out: Path = option(help="folder to write")
-    labels: tuple[int, ...] = option((100, 250, 500, 1000), help="numbers of labelled samples")
-    draws: int = option(3, help="draws of which samples have labels, averaged")
-    start_ridge: float = option(0.3, help="ridge of the EM start, which has few samples a class")
+    data: Path = knob(help="data folder with train.npz and test.npz")
+    out: Path = knob(help="folder to write")
+    labels: tuple[int, ...] = knob((100, 250, 500, 1000), "numbers of labelled samples", least=1)
+    draws: int = knob(3, "draws of which samples have labels, averaged", least=1)
+    start_ridge: float = knob(0.3, "ridge of the EM start, which has few samples a class", least=0)
 
 
 def run(options: Options, step):

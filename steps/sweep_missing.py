@@ -1,22 +1,27 @@
 """Error of classifiers against the part of features missing from test samples, marginalised ([PW10] Fig. 4, [R18] 3).
 
 The same features of the same samples are missing for every classifier. Writes missing.json and plots.json.
+
+Example: steps/sweep_missing.py --model exp/timit/gmm-ml exp/timit/gmm-mm --data exp/timit/frames \
+--out exp/timit/missing
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    model: tuple[Path, ...] = option(help="folders of trainers")
-    data: Path = option(help="data folder with test.npz")
-    out: Path = option(help="folder to write")
-    fractions: tuple[float, ...] = option((0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), help="parts missing")
-    repeats: int = option(3, help="draws of the missing features, averaged")
-    samples: int = option(1000, help="test samples used, evenly chosen (0: all)")
+    model: tuple[Path, ...] = knob(help="folders of trainers")
+    data: Path = knob(help="data folder with test.npz")
+    out: Path = knob(help="folder to write")
+    fractions: tuple[float, ...] = knob(
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), "parts missing", least=0, below=1
+    )
+    repeats: int = knob(3, "draws of the missing features, averaged", least=1)
+    samples: int = knob(1000, "test samples used, evenly chosen (0: all)", least=0)
 
 
 def run(options: Options, step):

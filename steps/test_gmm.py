@@ -1,23 +1,26 @@
 """Classify the test samples with trained GMM classifiers and score them; several models are runs of one experiment.
 
 Writes <out>/<set>/score.json and score/ for every set asked for, and predictions.csv of the first model.
+
+Example: steps/test_gmm.py --model exp/spirals/0/gmm-mm_12 --data exp/spirals/data/0 --system gmm-mm \
+--out exp/spirals/test/gmm-mm_12
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    model: tuple[Path, ...] = option(help="folders of trainers")
-    data: tuple[Path, ...] = option(help="data folders, one for all models or one for each")
-    out: Path = option(help="folder to write")
-    system: str = option(help="name of the system in the results")
-    sets: tuple[str, ...] = option(("train", "test"), choices=("train", "dev", "test"), help="what to score")
-    rule: str = option("mixture", choices=("mixture", "component"), help="class by its mixture or best Gaussian")
-    task: str = option("", help="which of a recipe's tasks this is")
+    model: tuple[Path, ...] = knob(help="folders of trainers")
+    data: tuple[Path, ...] = knob(help="data folders, one for all models or one for each")
+    out: Path = knob(help="folder to write")
+    system: str = knob(help="name of the system in the results")
+    sets: tuple[str, ...] = knob(("train", "test"), "what to score", ("train", "dev", "test"))
+    rule: str = knob("mixture", "class by its mixture or best Gaussian", ("mixture", "component"))
+    task: str = knob("", "which of a recipe's tasks this is")
 
 
 def run(options: Options, step):

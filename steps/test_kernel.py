@@ -2,29 +2,32 @@
 
 Ties of two classes are settled by their own machine, of more by the maximum-likelihood mixtures. A row over several
 runs is their mean. --ml true scores the maximum-likelihood mixtures that the kernels started from as well.
+
+Example: steps/test_kernel.py --model exp/gaussians/kernel/llr_1 --data exp/gaussians/data \
+--out exp/gaussians/score/llr_1
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    model: Path = option(help="folder of train_kernel")
-    data: tuple[Path, ...] = option(help="the CSV files it was trained with, in the same order, or their folder")
-    out: Path = option(help="folder to write")
-    system: str = option("", help="name of the trained system (default: svm-SPACE); before training it ends in -init")
-    ml: bool = option(False, help="score the mixtures by themselves as well, as gmm-ml")
+class Options(Knobs):
+    model: Path = knob(help="folder of train_kernel")
+    data: tuple[Path, ...] = knob(help="the CSV files it was trained with, in the same order, or their folder")
+    out: Path = knob(help="folder to write")
+    system: str = knob("", "name of the trained system (default: svm-SPACE); before training it ends in -init")
+    ml: bool = knob(False, "score the mixtures by themselves as well, as gmm-ml")
 
 
 def run(options: Options, step):
     from margo.errors import MargoError
-    from margo.kernel.gmm import log_likelihoods
+    from margo.gaussian.mixtures import log_mixtures
     from margo.kernel.multiclass import vote
     from margo.runtime import record
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     folder = step.input(options.model, made_by="train_kernel")
     meta, systems = kernels.read_systems(folder)
@@ -38,7 +41,7 @@ def run(options: Options, step):
         truths = [files[number % len(files)][split].y for number in range(meta["runs"])]
         for number, stages in enumerate(systems):
             x = files[number % len(files)][split].x
-            log_lik = log_likelihoods(stages[0].prior, x)
+            log_lik = log_mixtures(stages[0].prior, x)
             for stage, system in zip((f"{name}-init", name), stages):
                 made[stage].append(vote(system.decide(x), log_lik))
             made["gmm-ml"].append(log_lik.argmax(1))

@@ -2,27 +2,29 @@
 
 Settings are chosen by leaving out one training speaker at a time where the data name speakers. bayes classifies by the
 true densities of the artificial task.
+
+Example: steps/test_references.py --data exp/deterding/data/vowels.csv --out exp/deterding/score/references
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 SYSTEMS = ("svm-rbf", "svm-linear", "qda", "knn", "bayes")
 
 
 @dataclass(frozen=True)
-class Options:
-    data: tuple[Path, ...] = option(help="CSV files with the columns split, speaker (to choose by), class, features")
-    out: Path = option(help="folder to write")
-    systems: tuple[str, ...] = option(("svm-rbf", "qda", "knn"), choices=SYSTEMS, help="what to score")
+class Options(Knobs):
+    data: tuple[Path, ...] = knob(help="CSV files with the columns split, speaker (to choose by), class, features")
+    out: Path = knob(help="folder to write")
+    systems: tuple[str, ...] = knob(("svm-rbf", "qda", "knn"), "what to score", SYSTEMS)
 
 
 def run(options: Options, step):
+    from margo.kernel.artificial import bayes
     from margo.kernel.references import choose, make
-    from margo.kernel.synthetic import bayes
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     files = kernels.read_runs(options.data, step)
     for system in options.systems:

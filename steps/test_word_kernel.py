@@ -2,20 +2,23 @@
 
 Writes <system>_<mixtures>/<set> for every feature folder, before training (the system's name then ends in -init) and
 after. Ties of two words are settled by their own machine, of more by the likelihoods of the HMMs.
+
+Example: steps/test_word_kernel.py --model exp/isolet/kernel/svm-llr-mean_1 --data exp/isolet/mfcc/test \
+--out exp/isolet/score/svm-llr-mean_1
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Parallel, Seeded, main, option
+from margo.runtime.step import Parallel, Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Parallel, Seeded):
-    model: Path = option(help="folder of train_word_kernel")
-    data: tuple[Path, ...] = option(help="feature folders named train, dev or test")
-    out: Path = option(help="folder to write")
-    system: str = option("", help="name of the trained system (default: svm-SPACE); before training it ends in -init")
+    model: Path = knob(help="folder of train_word_kernel")
+    data: tuple[Path, ...] = knob(help="feature folders named train, dev or test")
+    out: Path = knob(help="folder to write")
+    system: str = knob("", "name of the trained system (default: svm-SPACE); before training it ends in -init")
 
 
 def run(options: Options, step):

@@ -1,22 +1,25 @@
 """Train a GMM classifier for conditional likelihood or margin by the extended Baum-Welch algorithm ([PW10]).
 
 Starts from a classifier of train_gmm with diagonal covariances; can be interrupted and goes on where it was.
+
+Example: steps/train_ebw.py --criterion mm --init exp/spirals/0/gmm-ml_12 --data exp/spirals/data/0 \
+--out exp/spirals/0/gmm-mm_12
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import EbwOptions
-from margo.runtime.step import Seeded, main, option
+from margo.classify.ebw_training import EbwOptions
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(EbwOptions, Seeded):
-    data: Path = option(help="data folder with train.npz (and dev.npz)")
-    init: Path = option(help="folder of train_gmm to start from")
-    out: Path = option(help="folder to write")
-    with_dev: bool = option(False, help="train on dev.npz too, once it has chosen what it had to")
-    overwrite: bool = option(False, help="replace an unfinished run that had other settings")
+    data: Path = knob(help="data folder with train.npz (and dev.npz)")
+    init: Path = knob(help="folder of train_gmm to start from")
+    out: Path = knob(help="folder to write")
+    with_dev: bool = knob(False, "train on dev.npz too, once it has chosen what it had to")
+    overwrite: bool = knob(False, "replace an unfinished run that had other settings")
 
 
 def run(options: Options, step):

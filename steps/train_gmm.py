@@ -1,32 +1,34 @@
 """Train a GMM classifier by maximum likelihood (EM), one mixture a class, on labelled samples that may have gaps.
 
 Reads train.npz of the data folder; writes model.npz.
+
+Example: steps/train_gmm.py --data exp/spirals/data/0 --mixtures 12 --out exp/spirals/0/gmm-ml_12
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import EmOptions
-from margo.runtime.step import Seeded, main, option
+from margo.classify.gmm import GmmOptions
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
-class Options(EmOptions, Seeded):
-    data: Path = option(help="data folder with train.npz (and dev.npz)")
-    out: Path = option(help="folder to write")
-    with_dev: bool = option(False, help="train on dev.npz too, once it has chosen what it had to")
+class Options(GmmOptions, Seeded):
+    data: Path = knob(help="data folder with train.npz (and dev.npz)")
+    out: Path = knob(help="folder to write")
+    with_dev: bool = knob(False, "train on dev.npz too, once it has chosen what it had to")
 
 
 def run(options: Options, step):
     import numpy as np
 
-    from margo.classify import em
+    from margo.classify import gmm
     from margo.formats.classifiers import write_classifier
     from margo.runtime import epochs
     from margo.tasks import classifying
 
     table = classifying.labelled(classifying.training_set(options.data, options.with_dev, step))
-    model, reports = em.fit(table.x, table.y, options, np.random.default_rng(options.seed), len(table.names))
+    model, reports = gmm.fit(table.x, table.y, options, np.random.default_rng(options.seed), len(table.names))
     write_classifier(step.output("model.npz"), model, table.names, "ml", mixtures=options.mixtures)
     epochs.write_progress(step, reports)
     step.say(f"{len(reports)} iterations, log-likelihood {reports[-1]['objective']:.4f} a sample, "

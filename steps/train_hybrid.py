@@ -2,22 +2,24 @@
 
 Starts from a classifier of train_gmm. dev.npz, where there is one, chooses the epoch; --with-dev trains on it instead,
 for as many --epochs as there are. Samples without a label are used through (16).
+
+Example: steps/train_hybrid.py --init exp/timit/hybrid-ll --data exp/timit/phones --out exp/timit/hybrid-ll-lm
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import HybridOptions
-from margo.runtime.step import Seeded, main, option
+from margo.classify.hybrid import HybridOptions
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(HybridOptions, Seeded):
-    data: Path = option(help="data folder with train.npz (and dev.npz)")
-    init: Path = option(help="folder of train_gmm to start from")
-    out: Path = option(help="folder to write")
-    with_dev: bool = option(False, help="train on dev.npz too, instead of choosing the epoch by it")
-    overwrite: bool = option(False, help="replace an unfinished run that had other settings")
+    data: Path = knob(help="data folder with train.npz (and dev.npz)")
+    init: Path = knob(help="folder of train_gmm to start from")
+    out: Path = knob(help="folder to write")
+    with_dev: bool = knob(False, "train on dev.npz too, instead of choosing the epoch by it")
+    overwrite: bool = knob(False, "replace an unfinished run that had other settings")
 
 
 def run(options: Options, step):

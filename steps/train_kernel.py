@@ -2,35 +2,31 @@
 
 Writes model.npz (the systems before and after max-margin training), progress.jsonl (W summed over pairs, averaged over
 runs) and pairs.jsonl (every step of every pair). Several --data files or --starts are runs of the same experiment.
+
+Example: steps/train_kernel.py --space llr-mean --data exp/gaussians/data --out exp/gaussians/kernel/svm-llr-mean_1
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.kernel.options import KernelOptions
-from margo.runtime.step import Parallel, Seeded, main, option
+from margo.kernel.descent import KernelOptions
+from margo.runtime.step import Parallel, Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(KernelOptions, Parallel, Seeded):
-    data: tuple[Path, ...] = option(help="CSV files with the columns split, class and features, or their folder")
-    out: Path = option(help="folder to write")
-    mixtures: int = option(1, help="Gaussians per class")
-    tied: bool = option(False, help="one variance for all Gaussians of all classes")
-    starts: int = option(1, help="EM starts for each data file; one Gaussian per class has one start")
-
-    def __post_init__(self):
-        super().__post_init__()
-        for name in ("mixtures", "starts"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name} is {getattr(self, name)}, expected at least 1")
+    data: tuple[Path, ...] = knob(help="CSV files with the columns split, class and features, or their folder")
+    out: Path = knob(help="folder to write")
+    mixtures: int = knob(1, "Gaussians per class", least=1)
+    tied: bool = knob(False, "one variance for all Gaussians of all classes")
+    starts: int = knob(1, "EM starts for each data file; one Gaussian per class has one start", least=1)
 
 
 def run(options: Options, step):
     from functools import partial
 
     from margo.runtime.parallel import map_chunks
-    from margo.tasks import kernels
+    from margo.tasks import mixture_kernels as kernels
 
     files = kernels.read_runs(options.data, step)
     starts = options.starts if options.mixtures > 1 else 1

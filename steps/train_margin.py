@@ -2,23 +2,27 @@
 
 Starts from a classifier of train_gmm, which says which Gaussian of its class is responsible for each sample.
 --faithful alternates between matrices and the rest, with sample constraints, as the paper prints it.
+
+Example: steps/train_margin.py --init exp/digits/gmm-ml_1 --data exp/digits/data/pca --out exp/digits/mm-smo_1
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.classify.options import MarginOptions
-from margo.runtime.step import Seeded, main, option
+from margo.classify.maxmargin import MarginOptions
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(MarginOptions, Seeded):
-    data: Path = option(help="data folder with train.npz (and dev.npz)")
-    init: Path = option(help="folder of train_gmm to start from")
-    out: Path = option(help="folder to write")
-    method: str = option("smo", choices=("smo", "grad"), help="sequential minimal optimisation or the baseline")
-    faithful: bool = option(False, help="the paper's alternation instead of the joint problem (smo)")
-    with_dev: bool = option(False, help="train on dev.npz too, once it has chosen what it had to")
+    data: Path = knob(help="data folder with train.npz (and dev.npz)")
+    init: Path = knob(help="folder of train_gmm to start from")
+    out: Path = knob(help="folder to write")
+    method: str = knob("smo", "sequential minimal optimisation or the baseline", ("smo", "grad"))
+    faithful: bool = knob(
+        False, "the paper's alternation instead of the joint problem", needs={"method": ("smo",)}
+    )
+    with_dev: bool = knob(False, "train on dev.npz too, once it has chosen what it had to")
 
 
 def run(options: Options, step):

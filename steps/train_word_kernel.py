@@ -3,23 +3,26 @@
 For corpora of single words. Each utterance becomes one vector: the log-likelihood ratio of two words' models and its
 derivatives. Writes model.npz (the HMMs), kernels.npz (parameters and machines of every pair before and after training),
 progress.jsonl (W summed over pairs) and pairs.jsonl (every step of every pair).
+
+Example: steps/train_word_kernel.py --init exp/isolet/ml_1 --data exp/isolet/mfcc/train \
+--out exp/isolet/kernel/svm-llr-mean_1
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.kernel.options import KernelOptions
-from margo.runtime.step import Parallel, main, option
+from margo.kernel.descent import KernelOptions
+from margo.runtime.step import Parallel, knob, main
 
 
 @dataclass(frozen=True)
 class Options(KernelOptions, Parallel):
-    init: Path = option(help="folder of the maximum-likelihood model")
-    data: Path = option(help="feature folder to train on")
-    out: Path = option(help="folder to write")
-    window: int = option(-1, help="frames apart up to which time correlation enters second derivatives; -1 is all")
-    features: int = option(0, help="scores to keep, by Fisher ratio; 0 is all")
-    per_frame: bool = option(True, help="divide the scores of an utterance by its length")
+    init: Path = knob(help="folder of the maximum-likelihood model")
+    data: Path = knob(help="feature folder to train on")
+    out: Path = knob(help="folder to write")
+    window: int = knob(-1, "frames apart up to which time correlation enters second derivatives; -1 is all", least=-1)
+    features: int = knob(0, "scores to keep, by Fisher ratio; 0 is all", least=0)
+    per_frame: bool = knob(True, "divide the scores of an utterance by its length")
 
 
 def run(options: Options, step):
@@ -27,7 +30,8 @@ def run(options: Options, step):
 
     from margo.formats.models import write_model
     from margo.runtime.parallel import map_chunks
-    from margo.tasks import kernels, passes, speech, word_kernels
+    from margo.tasks import mixture_kernels as kernels
+    from margo.tasks import passes, speech, word_kernels
 
     step.input(options.init, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))

@@ -7,25 +7,27 @@ that what was held out chooses the settings and nothing else.
 --space gives choices (cost=1,3,10), ranges (rate=1e-4:1e-2:log, margin=5:100) or whole numbers (rank=5..25). Choices
 alone are tried one and all; ranges are searched by Optuna's sampler. Writes best.toml, which any trainer takes as
 --conf, and trials.json.
+
+Example: steps/tune.py --trainer train_gmm --data exp/digits/data/pca --space mixtures=1,2,4 --out exp/digits/tuned
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import Seeded, main, option
+from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    trainer: str = option(choices=("train_gmm", "train_ebw", "train_hybrid", "train_margin"), help="what to tune")
-    data: Path = option(help="data folder with train.npz and dev.npz")
-    init: Path | None = option(None, help="folder of train_gmm whose options make the start (train_gmm needs none)")
-    space: tuple[str, ...] = option(help="name=values, once for every setting")
-    fixed: tuple[str, ...] = option((), help="name=value for settings that are not searched")
-    folds: int = option(1, help="cross-validate over train and dev in so many folds, where dev is small")
-    small: int = option(5000, help="samples of dev below which it is small: too few to tell good settings apart")
-    trials: int = option(30, help="trials in all, those of earlier runs included")
-    out: Path = option(help="folder to write")
+    trainer: str = knob(choices=("train_gmm", "train_ebw", "train_hybrid", "train_margin"), help="what to tune")
+    data: Path = knob(help="data folder with train.npz and dev.npz")
+    init: Path | None = knob(None, "folder of train_gmm whose options make the start (train_gmm needs none)")
+    space: tuple[str, ...] = knob(help="name=values, once for every setting")
+    fixed: tuple[str, ...] = knob((), "name=value for settings that are not searched")
+    folds: int = knob(1, "cross-validate over train and dev in so many folds, where dev is small", least=1)
+    small: int = knob(5000, "samples of dev below which it is small: too few to tell good settings apart", least=0)
+    trials: int = knob(30, "trials in all, those of earlier runs included", least=1)
+    out: Path = knob(help="folder to write")
 
 
 def run(options: Options, step):

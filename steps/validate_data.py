@@ -1,22 +1,24 @@
 """Check Kaldi data folders: every fault of the tables, the audio and the features, grouped by kind.
 
 Prints one line for each kind of fault, with a count and up to three examples; ends with 1 where there are any.
+
+Example: steps/validate_data.py exp/tidigits/data/train exp/tidigits/data/test
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from margo.runtime.step import main, option
+from margo.runtime.step import Knobs, knob, main
 
 
 @dataclass(frozen=True)
-class Options:
-    folders: tuple[Path, ...] = option(help="data folders", positional=True)
-    allow_pipes: bool = option(False, help="accept commands in wav.scp (they are not run)")
-    need_text: bool = option(True, help="expect a transcript for every utterance")
-    sample_rate: int = option(0, help="rate that all audio must have; 0: any, but one")
-    audio: bool = option(True, help="look into the audio files")
-    feats: bool = option(True, help="read all features")
+class Options(Knobs):
+    folders: tuple[Path, ...] = knob(positional=True, help="data folders")
+    allow_pipes: bool = knob(False, "accept commands in wav.scp (they are not run)")
+    need_text: bool = knob(True, "expect a transcript for every utterance")
+    sample_rate: int = knob(0, "rate that all audio must have; 0: any, but one", unit="Hz", least=0)
+    audio: bool = knob(True, "look into the audio files")
+    feats: bool = knob(True, "read all features")
 
 
 def run(options: Options, step):

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from margo.estimate.mce import moved
+from margo.estimate.moves import moved
 from margo.formats import datadir, features
 from margo.formats.models import write_model
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import grammar
 from margo.model.graph import align_graph
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.runtime import record
 from margo.search.viterbi import viterbi
 from oracles import random_hmms

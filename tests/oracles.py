@@ -10,8 +10,8 @@ from itertools import product
 
 import numpy as np
 
+from margo.gaussian.pool import GaussianPool
 from margo.model.hmm import HmmSet, Unit, left_to_right
-from margo.model.pool import GaussianPool
 
 
 @dataclass

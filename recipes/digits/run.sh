@@ -2,23 +2,18 @@
 # Handwritten digits: max-margin Gaussians after [DA08] and hybrid GMMs after [R18]; any labelled table will do.
 #
 # Usage: recipes/digits/run.sh [--option value ...]
-#   --stage N, --stop-stage M   first and last stage to run (all by default): 0 data, 10 maximum likelihood, 11 max-margin,
-#                               12 hybrid, 13 references, 14 missing features, 15 few labels, 16 score, 17 report
 #   --corpus PATH    usps.h5, a folder with MNIST's four idx files, or a .csv table with a label column; without it,
 #                    scikit-learn's embedded digits
 #   --label NAME     label column of a .csv table (label, class, target or the last)
-#   --exp DIR        where everything is written (exp/digits)
-#   --mix "1 2 4"    Gaussians per class
-#   --criteria "gmm-ml mm-grad mm-smo hybrid-ll hybrid-ll-lm hybrid-ll-cll hybrid-lm hybrid-cll"   systems
 #   --references "svm-rbf knn mlp"   classifiers of scikit-learn to compare with
 #   --epochs 25      epochs of hybrid training
-#   --nj N           trainings beside each other (2)
 #   --labels "100 250 500"   numbers of labels of the semi-supervised stage
-#   --seed N         seed of everything random (0)
-#   --overwrite true replace models that were trained with other settings
 source "$(dirname "$0")/../../steps/recipe.sh"
+stages=([0]="data" [10]="maximum likelihood" [11]="max-margin" [12]="hybrid" [13]="references" [14]="missing features"
+    [15]="few labels" [16]="score" [17]="report")
+offers="gmm-ml mm-grad mm-smo hybrid-ll hybrid-ll-lm hybrid-ll-cll hybrid-lm hybrid-cll"
 mix="1 2 4"
-criteria="gmm-ml mm-grad mm-smo hybrid-ll hybrid-ll-lm hybrid-ll-cll hybrid-lm hybrid-cll"
+criteria=$offers
 references="svm-rbf knn mlp"
 label=""
 epochs=25
@@ -33,19 +28,19 @@ fi
 
 if stage 10; then
     for m in $mix; do
-        for kind in pca white; do beside fit_ml $kind "$m"; done
+        for system in $(wanted_in 10); do beside fit_ml "$system" "$m"; done
     done
     all_done
 fi
 
-if stage 11 mm-grad mm-smo; then
+if stage 11; then
     for m in $mix; do beside fit_margin "$m"; done
     all_done
 fi
 
-if stage 12 hybrid-ll-lm hybrid-ll-cll hybrid-lm hybrid-cll; then
+if stage 12; then
     for m in $mix; do
-        for system in $(only hybrid-ll-lm hybrid-ll-cll hybrid-lm hybrid-cll); do beside fit_hybrid "$system" "$m"; done
+        for system in $(wanted_in 12); do beside fit_hybrid "$system" "$m"; done
     done
     all_done
 fi
@@ -59,7 +54,7 @@ if stage 14 hybrid-ll-lm; then  # [R18] Figure 3: how much likelihood it takes t
         beside retrain_hybrid hybrid-ll-lm "${mix##* }" --generative $part --out "$exp/generative/lambda_$part"
     done
     all_done
-    run sweep_missing --model "$exp/white-ml_${mix##* }" "$exp"/generative/lambda_{0,0.1,0.5,0.9} \
+    run sweep_missing --model "$exp/hybrid-ll_${mix##* }" "$exp"/generative/lambda_{0,0.1,0.5,0.9} \
         --data "$exp/data/white" --seed "$seed" --out "$exp/missing"
 fi
 
@@ -70,13 +65,10 @@ fi
 if stage 16; then
     for m in $mix; do
         for system in $criteria; do
-            kind=white; model=$exp/${system}_$m
-            case $system in gmm-ml) kind=pca; model=$exp/pca-ml_$m ;; hybrid-ll) model=$exp/white-ml_$m ;; mm-*) kind=pca ;; esac
-            run test_gmm --model "$model" --data "$exp/data/$kind" --system "$system" --out "$exp/test/${system}_$m"
+            run test_gmm --model "$exp/${system}_$m" --data "$(data_of "$system")" --system "$system" \
+                --out "$exp/test/${system}_$m"
         done
     done
 fi
 
-if stage 17; then
-    report_results
-fi
+if stage 17; then report_results; fi

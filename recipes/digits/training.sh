@@ -8,31 +8,35 @@
 train() { run "$1" --conf "$conf" --seed "$seed" "${@:2}"; }
 search() { train tune --folds 4 "$@"; }
 
-fit_ml() {  # fit_ml <pca|white> <mixtures>
-    search --trainer train_gmm --data "$exp/data/$1" --fixed covariance=full mixtures="$2" \
-        --space ridge=0.01,0.03,0.1,0.3 --out "$exp/tune/$1-ml_$2"
-    train train_gmm --data "$exp/data/$1" --conf "$exp/tune/$1-ml_$2/best.toml" --with-dev --out "$exp/$1-ml_$2"
+data_of() {  # projected on principal components; for the hybrid systems whitened too
+    case $1 in hybrid-*) echo "$exp/data/white" ;; *) echo "$exp/data/pca" ;; esac
+}
+
+fit_ml() {  # fit_ml <system> <mixtures>
+    search --trainer "${step_of[$1]}" --data "$(data_of "$1")" --fixed covariance=full mixtures="$2" \
+        --space ridge=0.01,0.03,0.1,0.3 --out "$exp/tune/$1_$2"
+    train "${step_of[$1]}" --data "$(data_of "$1")" --conf "$exp/tune/$1_$2/best.toml" --with-dev --out "$exp/$1_$2"
 }
 
 fit_margin() {  # fit_margin <mixtures>: both methods with the settings that SMO likes best
     local system
-    search --trainer train_margin --data "$exp/data/pca" --init "$exp/pca-ml_$1" --fixed gap=0.03 \
+    search --trainer train_margin --data "$exp/data/pca" --init "$exp/gmm-ml_$1" --fixed gap=0.03 \
         --space cost=2,4 scale=0.1,0.25 --out "$exp/tune/mm_$1"
-    for system in $(only mm-grad mm-smo); do
-        train train_margin --method "${system#mm-}" --conf "$exp/tune/mm_$1/best.toml" --gap 0.008 --with-dev \
-            --data "$exp/data/pca" --init "$exp/pca-ml_$1" --out "$exp/${system}_$1"
+    for system in $(wanted_in 11); do
+        train "${step_of[$system]}" ${options_of[$system]} --conf "$exp/tune/mm_$1/best.toml" --gap 0.008 --with-dev \
+            --data "$exp/data/pca" --init "$exp/gmm-ml_$1" --out "$exp/${system}_$1"
     done
 }
 
 fit_hybrid() {  # fit_hybrid <system> <mixtures>
-    local -a space=(rate=0.002,0.006,0.02)
+    local -a space=(rate=0.002,0.006,0.02) objective=(${options_of[$1]})
     case $1 in *-lm) space+=(margin=60,120) ;; esac
-    search --trainer train_hybrid --data "$exp/data/white" --init "$exp/white-ml_$2" \
-        --fixed objective="${1#hybrid-}" epochs="$epochs" --space "${space[@]}" --out "$exp/tune/$1_$2"
+    search --trainer "${step_of[$1]}" --data "$exp/data/white" --init "$exp/hybrid-ll_$2" \
+        --fixed objective="${objective[1]}" epochs="$epochs" --space "${space[@]}" --out "$exp/tune/$1_$2"
     retrain_hybrid "$1" "$2" --out "$exp/$1_$2"
 }
 
 retrain_hybrid() {  # retrain_hybrid <system> <mixtures> <option ...>: with the settings found for it
-    train train_hybrid --data "$exp/data/white" --init "$exp/white-ml_$2" --conf "$exp/tune/$1_$2/best.toml" --with-dev \
-        --overwrite "$overwrite" "${@:3}"
+    train "${step_of[$1]}" --data "$exp/data/white" --init "$exp/hybrid-ll_$2" --conf "$exp/tune/$1_$2/best.toml" \
+        --with-dev --overwrite "$overwrite" "${@:3}"
 }

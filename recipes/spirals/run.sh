@@ -2,14 +2,10 @@
 # Two spirals, three draws: GMM classifiers by maximum likelihood, conditional likelihood and margin, after [PW10] 5.1.
 #
 # Usage: recipes/spirals/run.sh [--option value ...]
-#   --stage N, --stop-stage M   first and last stage to run (all by default): 0 data, 10 maximum likelihood,
-#                               11 conditional likelihood and margin (EBW), 12 score and plots, 13 report
-#   --exp DIR        where everything is written (exp/spirals)
-#   --criteria "gmm-ml gmm-cl gmm-mm"   systems to train, score and report
-#   --seed N         seed of everything random (0)
-#   --overwrite true replace models that were trained with other settings
 source "$(dirname "$0")/../../steps/recipe.sh"
-criteria="gmm-ml gmm-cl gmm-mm"
+stages=([0]="data" [10]="maximum likelihood" [11]="conditional likelihood and margin" [12]="score and plots" [13]="report")
+offers="gmm-ml gmm-cl gmm-mm"
+criteria=$offers
 options+=(criteria)
 parse_options "$@"
 draws="0 1 2"
@@ -24,11 +20,11 @@ if stage 10; then
     done
 fi
 
-if stage 11 gmm-cl gmm-mm; then
+if stage 11; then
     for n in $draws; do
-        for system in $(only gmm-cl gmm-mm); do
-            run train_ebw --conf "$conf" --criterion "${system#gmm-}" --data "$exp/data/$n" --init "$exp/$n/gmm-ml_12" \
-                --overwrite "$overwrite" --out "$exp/$n/${system}_12"
+        for system in $(wanted_in 11); do
+            run "${step_of[$system]}" ${options_of[$system]} --conf "$conf" --data "$exp/data/$n" \
+                --init "$exp/$n/${start_of[$system]}_12" --overwrite "$overwrite" --out "$exp/$n/${system}_12"
         done
     done
 fi
@@ -42,6 +38,4 @@ if stage 12; then
         --out "$exp/boundary"
 fi
 
-if stage 13; then
-    report_results
-fi
+if stage 13; then report_results; fi

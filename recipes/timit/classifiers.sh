@@ -1,4 +1,4 @@
-# The GMM classifiers of the TIMIT recipe, sourced by its run.sh; they use: root exp nj seed overwrite.
+# Stages 10 to 13 of the TIMIT recipe, GMM classifiers, sourced by its run.sh; they use: root exp nj seed overwrite.
 
 classify() { run "$1" --conf "$root/conf/timit_gmm.toml" "${@:2}"; }
 tables=$exp/tables
@@ -76,3 +76,8 @@ train_on_segments() {
     classify train_hybrid "${data[@]}" --with-dev --init "$models/start" --conf "$models/tune/$out/best.toml" \
         --overwrite "$overwrite" --out "$models/$out"
 }
+
+if stage 10; then make_classifier_tables; fi
+if stage 11; then classify_broad_phones; fi
+if stage 12; then classify_segments; fi
+if stage 13; then report_results; fi

@@ -6,9 +6,9 @@ import cvxpy
 import numpy as np
 import pytest
 
-from margo.classify import alternate, em, maxmargin, smo
-from margo.classify.gmm import log_joint
-from margo.classify.options import EmOptions, MarginOptions
+from margo.classify import alternate, gmm, maxmargin, smo
+from margo.classify.gmm import GmmOptions, log_joint
+from margo.classify.maxmargin import MarginOptions
 from margo.errors import MargoError
 
 
@@ -18,7 +18,7 @@ def case(seed=0, classes=3, N=25, D=2, mixtures=2, cost=1.0, s=0.5, balance=0.0)
     if balance:
         x = x * np.arange(1, D + 1)  # features of unequal spread
     y = np.repeat(np.arange(classes), N)
-    model, _ = em.fit(x, y, EmOptions(mixtures=mixtures, covariance="full", ridge=0.05), rng)
+    model, _ = gmm.fit(x, y, GmmOptions(mixtures=mixtures, covariance="full", ridge=0.05), rng)
     return maxmargin.pose(model, x, y, cost, s, balance), model, x, y
 
 
@@ -190,7 +190,7 @@ def test_real_digits(corpora):
     x, y = projection(tables["train"].x), tables["train"].y
     test_x, test_y = projection(tables["test"].x), tables["test"].y
     rng = np.random.default_rng(0)
-    model, _ = em.fit(x, y, EmOptions(covariance="full", ridge=0.1), rng)
+    model, _ = gmm.fit(x, y, GmmOptions(covariance="full", ridge=0.1), rng)
     assert abs(100 * (log_joint(model, test_x).argmax(1) != test_y).mean() - 5.78) < 0.5
     problem = maxmargin.pose(model, x, y, 3.0, 0.25)
     smo.run_epoch(smo.begin(problem), problem, np.arange(3))  # compile outside the clock

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from margo.estimate.ml import accumulate
-from margo.estimate.options import MlOptions
+from margo.estimate.ml import MlOptions, accumulate
+from margo.gaussian.pool import single_gaussians
 from margo.model.hmm import flat_start, whole_words
-from margo.model.pool import single_gaussians
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.3, 0.02])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from contests import check_gradient, string_scores, task
-from margo.estimate import mce, mmi, rprop
-from margo.estimate.options import MceOptions, MmiOptions
+from margo.estimate import mmi, rprop
+from margo.estimate.mce import Mce, MceOptions
+from margo.estimate.moves import gradients, moved
 from margo.estimate.paths import find_paths, path_constants, searcher, slots
-from margo.estimate.signed import gradients
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, string_score
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.nbest import nbest
 
 OPTIONS = MceOptions(competitors=3, eta=4.0, slope=1.5, offset=0.1)
@@ -36,7 +36,7 @@ def loss_by_definition(hmms, data, options=OPTIONS):
 
 def stats_of(hmms, data, options=OPTIONS):
     paths = find_paths(searcher(hmms, np.float64), data, options.competitors)
-    return mce.accumulate(hmms, paths.frames(data), paths, slots(paths), SPREAD, options)
+    return Mce(options).weigh(SPREAD, hmms, paths.frames(data), paths, slots(paths))
 
 
 @pytest.mark.parametrize("kind", ["isolated", "loop", "bigram"])
@@ -45,16 +45,16 @@ def test_loss_and_gradient(kind, seed):
     hmms, data = task(seed, kind, silence=seed != 1)
     stats = stats_of(hmms, data)
     loss, errors = loss_by_definition(hmms, data)
-    np.testing.assert_allclose(stats.loss, loss, rtol=1e-10)
+    np.testing.assert_allclose(stats.objective, loss, rtol=1e-10)
     assert (stats.errors, stats.utterances) == (errors, len(data))
-    gradient = gradients(hmms, *stats.signed.net())
+    gradient = gradients(hmms, stats)
     assert set(gradient) == {"means", "variances", "weights", "transitions"}
     check_gradient(hmms, gradient, lambda h: loss_by_definition(h, data)[0], np.random.default_rng(seed))
 
 
 def test_gradient_check_notices_a_wrong_gradient():
     hmms, data = task(0, "loop")
-    gradient = gradients(hmms, *stats_of(hmms, data).signed.net())
+    gradient = gradients(hmms, stats_of(hmms, data))
     wrong = {"means": gradient["means"] * (1 + 1e-4)}
     with pytest.raises(AssertionError):
         check_gradient(hmms, wrong, lambda h: loss_by_definition(h, data)[0], np.random.default_rng(0))
@@ -63,25 +63,24 @@ def test_gradient_check_notices_a_wrong_gradient():
 def test_chunks_add_up():
     hmms, data = task(4, "loop")
     whole, parts = stats_of(hmms, data), stats_of(hmms, data[:2]) + stats_of(hmms, data[2:])
-    np.testing.assert_allclose(parts.signed.first, whole.signed.first, atol=1e-12)
-    np.testing.assert_allclose(parts.signed.transitions, whole.signed.transitions, atol=1e-12)
-    np.testing.assert_allclose(parts.loss, whole.loss)
+    np.testing.assert_allclose(parts.first, whole.first, atol=1e-12)
+    np.testing.assert_allclose(parts.transitions, whole.transitions, atol=1e-12)
+    np.testing.assert_allclose(parts.objective, whole.objective)
 
 
 def test_old_paths_are_scored_with_the_new_parameters():
     """Between searches only scores move: those of paths found with the model itself are the limit."""
     hmms, data = task(5, "loop")
     rng = np.random.default_rng(5)
-    after = mce.moved(hmms, {"means": 1e-7 * rng.normal(size=hmms.pool.means.shape),
+    after = moved(hmms, {"means": 1e-7 * rng.normal(size=hmms.pool.means.shape),
                              "transitions": 1e-7 * rng.normal(size=hmms.log_transitions.shape)})  # fmt: skip
     old = find_paths(searcher(hmms, np.float64), data, 3)
     kept = replace(old, constants=path_constants(after, old, hmms))
     fresh = find_paths(searcher(after, np.float64), data, 3)
     np.testing.assert_allclose(kept.constants, fresh.constants, rtol=0, atol=1e-12)
     x = kept.frames(data)
-    np.testing.assert_allclose(
-        mce.measure(after, x, kept, slots(kept), 4.0), mce.measure(after, x, fresh, slots(fresh), 4.0), atol=1e-12
-    )
+    measures = [Mce(OPTIONS).measures(after, x, paths, slots(paths)) for paths in (kept, fresh)]
+    np.testing.assert_allclose(*measures, atol=1e-12)
 
 
 def test_an_utterance_that_does_not_fit_is_dropped_and_named():
@@ -98,7 +97,7 @@ def test_a_transcript_that_the_grammar_forbids_is_dropped():
     data[0] = ("forbidden", data[0][1], ("w0", "w1"))
     paths = find_paths(searcher(hmms), data, 3)
     assert paths.dropped == (("forbidden", "the grammar forbids its words"),)
-    assert mmi.accumulate(hmms, data, MmiOptions()).net.dropped == paths.dropped
+    assert mmi.accumulate(hmms, data).dropped == paths.dropped
 
 
 @pytest.mark.parametrize("kind", ["isolated", "loop"])
@@ -106,20 +105,21 @@ def test_a_transcript_that_the_grammar_forbids_is_dropped():
 def test_training_lowers_loss(kind, parameters):
     hmms, data = task(7, kind, utterances=12)
     options = MceOptions(parameters=parameters)
-    optimisers, losses = mce.start(hmms, options), []
+    criterion, losses = Mce(options), []
+    memory = criterion.begin(hmms)
     for _ in range(15):
         stats = stats_of(hmms, data, options)
-        losses.append(stats.loss)
-        hmms, optimisers, report = mce.update(hmms, stats, optimisers)
+        losses.append(stats.objective)
+        hmms, memory, _ = criterion.update(hmms, stats, memory)
     assert losses[-1] < 0.9 * losses[0]
-    assert report["objective"] == pytest.approx(losses[-1] / 12)
+    assert criterion.report(stats, memory)["objective"] == pytest.approx(losses[-1] / 12)
 
 
 def test_variances_stay_above_the_floor():
     hmms, data = task(8, "loop")
     floor = 0.9 * hmms.pool.variances.min(axis=0)
     hmms = replace(hmms, variance_floor=floor)
-    down = mce.moved(hmms, {"variances": np.full(hmms.pool.means.shape, -3.0)})
+    down = moved(hmms, {"variances": np.full(hmms.pool.means.shape, -3.0)})
     assert (down.pool.variances == np.broadcast_to(floor, down.pool.variances.shape)).all()
 
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contests import check_gradient, string_scores, task
-from margo.estimate import mm
-from margo.estimate.options import PARAMETERS, MmOptions
+from margo.estimate.mm import Mm, MmOptions, smooth_hinge
+from margo.estimate.moves import PARAMETERS, gradients
 from margo.estimate.paths import find_paths, searcher, slots
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, string_score
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.nbest import nbest
 
 OPTIONS = MmOptions(competitors=3, eta=4.0, slope=0.8, parameters=PARAMETERS)
@@ -39,14 +39,14 @@ def objective_by_definition(hmms, data, options=OPTIONS):
 
 def stats_of(hmms, data, options=OPTIONS):
     paths = find_paths(searcher(hmms, np.float64), data, options.competitors)
-    return mm.accumulate(hmms, paths.frames(data), paths, slots(paths), SPREAD, options)
+    return Mm(options).weigh(SPREAD, hmms, paths.frames(data), paths, slots(paths))
 
 
 def test_smooth_hinge_is_the_printed_one_and_its_slope_the_derivative():
     log_y = np.linspace(-4, 2, 61)
-    heights, slopes = mm.smooth_hinge(log_y)
+    heights, slopes = smooth_hinge(log_y)
     np.testing.assert_allclose(heights, [np.log(printed_hinge(np.exp(value))) for value in log_y], atol=1e-12)
-    there, back = mm.smooth_hinge(log_y + 1e-6)[0], mm.smooth_hinge(log_y - 1e-6)[0]
+    there, back = smooth_hinge(log_y + 1e-6)[0], smooth_hinge(log_y - 1e-6)[0]
     np.testing.assert_allclose(slopes, (there - back) / 2e-6, atol=2e-6)
     assert (slopes[log_y > np.log(2)] == 0).all() and (slopes[log_y < np.log(2) - 1e-9] > 0).all()
 
@@ -58,7 +58,7 @@ def test_objective_and_gradient(kind, seed):
     stats = stats_of(hmms, data)
     np.testing.assert_allclose(stats.objective, objective_by_definition(hmms, data), rtol=1e-9)
     check_gradient(
-        hmms, mm.gradient(hmms, stats), lambda h: objective_by_definition(h, data), np.random.default_rng(seed)
+        hmms, gradients(hmms, stats), lambda h: objective_by_definition(h, data), np.random.default_rng(seed)
     )
 
 
@@ -70,9 +70,9 @@ def test_with_large_D_no_step_lowers_the_objective(seed, kind):
     options = replace(OPTIONS, growth=1e4, parameters=("means", "variances", "weights"))
     paths = find_paths(searcher(hmms, np.float64), data, 3)
     x, places = paths.frames(data), slots(paths)
-    before = mm.accumulate(hmms, x, paths, places, SPREAD, options)
-    after, report = mm.update(hmms, before, options)
-    assert mm.accumulate(after, x, paths, places, SPREAD, options).objective >= before.objective - 1e-10
+    before = Mm(options).weigh(SPREAD, hmms, x, paths, places)
+    after, _, report = Mm(options).update(hmms, before, {})
+    assert Mm(options).weigh(SPREAD, after, x, paths, places).objective >= before.objective - 1e-10
     assert report["moved"] < 0.1
 
 
@@ -84,16 +84,16 @@ def test_with_the_default_D_training_ends_higher(kind):
     for _ in range(8):
         stats = stats_of(hmms, data, options)
         objectives.append(stats.objective)
-        hmms, _ = mm.update(hmms, stats, options)
+        hmms, _, _ = Mm(options).update(hmms, stats, {})
     assert objectives[-1] > objectives[0]
 
 
 def test_what_is_won_by_far_does_not_count():
     hmms, data = task(10, "isolated", utterances=12)
     paths = find_paths(searcher(hmms, np.float64), data, OPTIONS.competitors)
-    margins = mm.log_margins(hmms, paths.frames(data), paths, slots(paths), OPTIONS.eta)
+    margins = Mm(OPTIONS).measures(hmms, paths.frames(data), paths, slots(paths))
     near = [one for one, margin in zip(data, margins) if margin * OPTIONS.slope / SPREAD < np.log(2)]
     assert 0 < len(near) < len(data)
-    all_of_them = stats_of(hmms, data).signed
-    np.testing.assert_allclose(stats_of(hmms, near).signed.first, all_of_them.first, atol=1e-12)
-    assert not np.allclose(stats_of(hmms, near[1:]).signed.first, all_of_them.first)
+    all_of_them = stats_of(hmms, data)
+    np.testing.assert_allclose(stats_of(hmms, near).first, all_of_them.first, atol=1e-12)
+    assert not np.allclose(stats_of(hmms, near[1:]).first, all_of_them.first)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from contests import check_gradient, task
 from margo.estimate import mmi
-from margo.estimate.options import PARAMETERS, MmiOptions
+from margo.estimate.mmi import MmiOptions
+from margo.estimate.moves import PARAMETERS, gradients
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.forward_backward import posteriors
 from margo.search.viterbi import align, viterbi
 from oracles import enumerate_all, log_gaussians, loop_strings
@@ -49,7 +50,7 @@ def test_objective_is_that_of_all_strings_enumerated(kind):
         everything = enumerate_all(hmms, scores, strings, extra, OPTIONS.acoustic_scale)
         alone = enumerate_all(hmms, scores, [spoken], extra, OPTIONS.acoustic_scale)
         stats = mmi.accumulate(hmms, [(name, x, words)], OPTIONS)
-        np.testing.assert_allclose(stats.net.log_likelihood, alone.total - everything.total, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(stats.objective, alone.total - everything.total, rtol=0, atol=1e-9)
         expected += alone.total - everything.total
     assert expected < -1e-3  # the reference is contested, so the comparison means something
 
@@ -59,8 +60,8 @@ def test_objective_is_that_of_all_strings_enumerated(kind):
 def test_gradient(kind, seed):
     hmms, data = task(seed, kind, utterances=4, silence=seed == 0)
     stats = mmi.accumulate(hmms, data, OPTIONS)
-    np.testing.assert_allclose(stats.net.log_likelihood, objective_on_graphs(hmms, data), rtol=1e-10)
-    gradient = mmi.gradient(hmms, stats)
+    np.testing.assert_allclose(stats.objective, objective_on_graphs(hmms, data), rtol=1e-10)
+    gradient = gradients(hmms, stats)
     check_gradient(hmms, gradient, lambda h: objective_on_graphs(h, data), np.random.default_rng(seed), 6, step=1e-4)
 
 
@@ -83,10 +84,10 @@ def test_boost_by_its_definition():
     everything = enumerate_all(hmms, boosted, list(loop_strings(hmms, 3)), extra, kappa).total
     options = MmiOptions(acoustic_scale=kappa, boost=boost, double=True)
     stats = mmi.accumulate(hmms, [(name, x, words)], options)
-    np.testing.assert_allclose(stats.net.log_likelihood, alone - everything, atol=1e-9)
+    np.testing.assert_allclose(stats.objective, alone - everything, atol=1e-9)
     assert (
-        stats.net.log_likelihood
-        > mmi.accumulate(hmms, [(name, x, words)], replace(options, boost=0.0)).net.log_likelihood
+        stats.objective
+        > mmi.accumulate(hmms, [(name, x, words)], replace(options, boost=0.0)).objective
     )
 
 
@@ -117,7 +118,7 @@ def test_with_the_default_D_training_ends_higher(kind, how):
     objectives = []
     for _ in range(6):
         stats = mmi.accumulate(hmms, data, options)
-        objectives.append(stats.net.log_likelihood)
+        objectives.append(stats.objective)
         hmms, _ = mmi.update(hmms, stats, options)
     assert objectives[-1] > objectives[0]
 
@@ -127,8 +128,8 @@ def test_i_smoothing_pulls_towards_the_numerators_own_mean():
     options = replace(OPTIONS, tau=1e7, parameters=("means",))
     stats = mmi.accumulate(hmms, data, options)
     after, _ = mmi.update(hmms, stats, options)
-    seen = stats.numerator.occupancy > 1e-3
-    np.testing.assert_allclose(after.pool.means[seen], stats.numerator.means()[seen], atol=1e-3)
+    seen = stats.own.occupancy > 1e-3
+    np.testing.assert_allclose(after.pool.means[seen], stats.own.means()[seen], atol=1e-3)
 
 
 def test_errors_are_those_of_decoding():
@@ -146,9 +147,9 @@ def test_one_utterance_too_short_is_dropped():
     hmms, data = task(2, "loop")
     data[0] = ("short", data[0][1][:1], ("w0", "w1", "w2"))
     stats = mmi.accumulate(hmms, data, OPTIONS)
-    assert [name for name, _ in stats.net.dropped] == ["short"]
+    assert [name for name, _ in stats.dropped] == ["short"]
     rest = mmi.accumulate(hmms, data[1:], OPTIONS)
-    np.testing.assert_allclose(stats.net.first, rest.net.first, atol=1e-12)
+    np.testing.assert_allclose(stats.first, rest.first, atol=1e-12)
 
 
 def test_the_log_domain_takes_over_where_the_linear_one_fails():
@@ -157,6 +158,6 @@ def test_the_log_domain_takes_over_where_the_linear_one_fails():
     data = [(name, 30.0 * x, words) for name, x, words in data]
     options = replace(OPTIONS, acoustic_scale=1.0)
     stats = mmi.accumulate(hmms, data, options)
-    np.testing.assert_allclose(stats.net.log_likelihood, objective_on_graphs(hmms, data, 1.0), rtol=1e-9)
-    assert stats.net.utterances == 2
-    np.testing.assert_allclose(stats.net.occupancy.sum(), 0.0, atol=1e-6)
+    np.testing.assert_allclose(stats.objective, objective_on_graphs(hmms, data, 1.0), rtol=1e-9)
+    assert stats.utterances == 2
+    np.testing.assert_allclose(stats.occupancy.sum(), 0.0, atol=1e-6)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from margo.classify import em, hybrid, maxmargin
-from margo.classify.gmm import log_joint
-from margo.classify.options import EmOptions, HybridOptions
+from margo.classify import gmm, hybrid, maxmargin
+from margo.classify.gmm import GmmOptions, log_joint
+from margo.classify.hybrid import HybridOptions
 from margo.errors import MargoError
 from margo.formats.atomic import write_npz
 from margo.formats.classifiers import read_classifier, write_classifier
@@ -14,8 +14,8 @@ from margo.formats.classifiers import read_classifier, write_classifier
 def models():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(40, 3)), np.arange(40) % 2
-    diagonal, _ = em.fit(x, y, EmOptions(mixtures=2), rng)
-    full, _ = em.fit(x, y, EmOptions(covariance="full"), rng)
+    diagonal, _ = gmm.fit(x, y, GmmOptions(mixtures=2), rng)
+    full, _ = gmm.fit(x, y, GmmOptions(covariance="full"), rng)
     low, _ = hybrid.fit(full, x, y, HybridOptions(epochs=1, rank=1))
     problem = maxmargin.pose(full, x, y, 1.0, 0.5)
     margin = maxmargin.to_model(problem, maxmargin.from_classifier(problem, full))

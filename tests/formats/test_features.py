@@ -10,7 +10,7 @@ import pytest
 
 from margo.errors import MargoError
 from margo.formats.features import read_matrix, read_options, read_scp, read_vector, write_ark, write_options
-from margo.signal.options import MfccOptions, describe, describe_given
+from margo.signal.front_end import MfccOptions, describe, describe_given
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from margo.estimate.ml import accumulate, split, update
-from margo.estimate.options import MlOptions
+from margo.estimate.ml import MlOptions, accumulate, split, update
 from margo.formats.htk import read_hmmdefs, read_mlf, read_parameters
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.graph import align_graph, isolated_graph, loop_graph
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.forward_backward import posteriors
 from margo.search.viterbi import align, viterbi, viterbi_score
 

@@ -206,7 +206,7 @@ def test_chain_of_a_graph_has_the_engine_s_posteriors():
 
 
 def test_word_model_scores_like_the_engine():
-    from margo.model.likelihood import log_likelihoods, scorer
+    from margo.gaussian.likelihood import log_likelihoods, scorer
 
     rng = np.random.default_rng(7)
     hmms = flat_start(whole_words(["a", "b"]), 3, np.zeros(2), np.ones(2), silence="sil", silence_states=2)

@@ -1,22 +1,25 @@
 """Score-spaces of mixtures: values against scipy, every derivative against finite differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 
 from margo.errors import MargoError
-from margo.kernel import gmm, scorespace
+from margo.gaussian.mixtures import log_mixtures
+from margo.gaussian.pool import GaussianPool
+from margo.kernel import scorespace
 from margo.kernel.metric import kernel_energy, measure, score_gradient
-from margo.kernel.options import SPACES
+from margo.kernel.scorespace import SPACES, by_class, fit_mixtures, from_vector, moving_scores, to_vector
 
 
-def make_bank(rng, classes=2, mixtures=3, dims=2) -> gmm.Bank:
-    weights = rng.dirichlet(np.full(mixtures, 4.0), classes)
-    return gmm.Bank(
-        np.log(weights),
-        rng.normal(size=(classes, mixtures, dims)),
-        rng.uniform(0.5, 2.0, size=(classes, mixtures, dims)),
+def make_pool(rng, classes=2, mixtures=3, dims=2) -> GaussianPool:
+    weights = rng.dirichlet(np.full(mixtures, 4.0), classes).ravel()
+    shape = (classes * mixtures, dims)
+    return GaussianPool(
+        rng.normal(size=shape), rng.uniform(0.5, 2.0, size=shape), np.log(weights), np.arange(classes + 1) * mixtures
     )
 
 
@@ -40,28 +43,28 @@ def relative(a, b) -> float:
 
 def test_log_likelihoods_against_scipy():
     rng = np.random.default_rng(1)
-    bank, x = make_bank(rng), rng.normal(size=(7, 2))
-    per_component = norm.logpdf(x[:, None, None], bank.means, np.sqrt(bank.variances)).sum(-1)
-    expected = logsumexp(per_component + bank.log_weights, axis=2)
-    np.testing.assert_allclose(gmm.log_likelihoods(bank, x), expected, rtol=1e-12)
+    pool, x = make_pool(rng), rng.normal(size=(7, 2))
+    per_component = norm.logpdf(x[:, None], pool.means, np.sqrt(pool.variances)).sum(-1) + pool.log_weights
+    expected = logsumexp(per_component.reshape(7, 2, 3), axis=2)
+    np.testing.assert_allclose(log_mixtures(pool, x), expected, rtol=1e-12)
 
 
 def test_scores_are_the_derivatives_of_the_likelihoods():
     rng = np.random.default_rng(2)
-    bank, x = make_bank(rng), rng.normal(size=(5, 2))
-    phi, _ = scorespace.score(bank, x, "llr-mean-var")
-    log_lik = gmm.log_likelihoods(bank, x)
+    pool, x = make_pool(rng), rng.normal(size=(5, 2))
+    phi, _ = scorespace.score(pool, x, "llr-mean-var")
+    log_lik = log_mixtures(pool, x)
     np.testing.assert_allclose(phi[:, 0], log_lik[:, 0] - log_lik[:, 1], rtol=1e-12)
-    size = bank.means[0].size
+    size = pool.means.size // 2
     for c in range(2):
-        for kind, name in enumerate(("means", "variances")):
-            values = getattr(bank, name)
+        for kind, (name, array) in enumerate((("means", pool.means), ("covariances", pool.variances))):
+            values = by_class(pool, array)
 
             def likelihoods(flat, c=c, name=name, values=values):
                 moved = values.copy()
                 moved[c] = flat.reshape(moved[c].shape)
-                changed = gmm.Bank(**{**vars(bank), name: moved})
-                return gmm.log_likelihoods(changed, x)[:, c]
+                changed = replace(pool, **{name: moved.reshape(pool.means.shape)})
+                return log_mixtures(changed, x)[:, c]
 
             for i in range(len(x)):
                 expected = numeric(lambda flat, i=i: likelihoods(flat)[i], values[c].ravel())
@@ -72,17 +75,15 @@ def test_scores_are_the_derivatives_of_the_likelihoods():
 @pytest.mark.parametrize("space", SPACES)
 def test_pullback_is_the_transposed_derivative_of_the_scores(space):
     rng = np.random.default_rng(3)
-    bank, x = make_bank(rng), rng.normal(size=(6, 2))
-    phi, pullback = scorespace.score(bank, x, space)
-    weights = rng.normal(size=phi.shape)
-    start = make_bank(rng)
+    pool, x = make_pool(rng), rng.normal(size=(6, 2))
+    weights = rng.normal(size=scorespace.score(pool, x, space)[0].shape)
+    start = replace(make_pool(rng), log_weights=pool.log_weights)
 
     def total(vector):
-        return float((weights * scorespace.score(gmm.from_vector(vector, start_of), x, space)[0]).sum())
+        return float((weights * scorespace.score(from_vector(vector, start), x, space)[0]).sum())
 
-    start_of = gmm.Bank(bank.log_weights, start.means, start.variances)
-    vector = gmm.to_vector(bank, start_of)
-    analytic = gmm.gradient_to_vector(bank, start_of, *pullback(weights))
+    vector = to_vector(pool, start)
+    analytic = moving_scores(x, space, start)(vector)[1](weights)
     assert relative(analytic, numeric(total, vector)) < 1e-6
 
 
@@ -92,22 +93,22 @@ def test_pullback_is_the_transposed_derivative_of_the_scores(space):
 def test_gradient_of_the_objective_moves_the_metric_too(space, kind, columns):
     """[L04] (36)-(40): the kernel's gradient with G recomputed from the scores at every point."""
     rng = np.random.default_rng(4)
-    bank, x = make_bank(rng, mixtures=2), rng.normal(size=(20, 2))
+    pool, x = make_pool(rng, mixtures=2), rng.normal(size=(20, 2))
     coefficients = rng.normal(size=(len(x), columns))
     block = scorespace.blocks(space, 2, 2, 2)
 
     def objective(vector):
-        phi, _ = scorespace.score(gmm.from_vector(vector, bank), x, space)
+        phi, _ = scorespace.score(from_vector(vector, pool), x, space)
         return -0.5 * kernel_energy(phi, coefficients, measure(phi, kind, block))
 
-    phi, pullback = scorespace.score(bank, x, space)
+    phi, by_vector = moving_scores(x, space, pool)(to_vector(pool, pool))
     metric = measure(phi, kind, block)
-    analytic = gmm.gradient_to_vector(bank, bank, *pullback(score_gradient(phi, coefficients, metric)))
-    expected = numeric(objective, gmm.to_vector(bank, bank))
+    analytic = by_vector(score_gradient(phi, coefficients, metric))
+    expected = numeric(objective, to_vector(pool, pool))
     assert relative(analytic, expected) < 1e-6
     if kind != "none":  # the test can fail: without the metric's own part the gradient is another
         frozen = score_gradient(phi, coefficients, type(metric)(**{**vars(metric), "free": False}))
-        assert relative(gmm.gradient_to_vector(bank, bank, *pullback(frozen)), expected) > 1e-3
+        assert relative(by_vector(frozen), expected) > 1e-3
 
 
 def test_metric_is_the_covariance_within_blocks():
@@ -140,18 +141,18 @@ def test_features_are_selected_by_fisher_ratio():
 
 def test_blocks_match_the_layout_of_the_scores():
     rng = np.random.default_rng(7)
-    bank, x = make_bank(rng), rng.normal(size=(3, 2))
+    pool, x = make_pool(rng), rng.normal(size=(3, 2))
     for space in SPACES:
-        phi, _ = scorespace.score(bank, x, space)
+        phi, _ = scorespace.score(pool, x, space)
         assert len(scorespace.blocks(space, 2, 3, 2)) == phi.shape[1]
 
 
 def test_unknown_space_and_wrong_class_count_are_named():
-    bank = make_bank(np.random.default_rng(0), classes=3)
+    pool = make_pool(np.random.default_rng(0), classes=3)
     with pytest.raises(MargoError, match="expected one of"):
-        scorespace.score(bank, np.zeros((1, 2)), "llr-weights")
+        scorespace.score(pool, np.zeros((1, 2)), "llr-weights")
     with pytest.raises(MargoError, match="needs 2 classes, found 3"):
-        scorespace.score(bank, np.zeros((1, 2)), "llr")
+        scorespace.score(pool, np.zeros((1, 2)), "llr")
 
 
 def test_em_never_lowers_the_likelihood_and_ties_variances():
@@ -161,8 +162,8 @@ def test_em_never_lowers_the_likelihood_and_ties_variances():
     for tied in (False, True):
         values = []
         for iterations in range(1, 15):
-            bank = gmm.fit(x, y, 2, 2, np.random.default_rng(9), tied=tied, iterations=iterations, tolerance=0)
-            values.append(gmm.log_likelihoods(bank, x)[np.arange(120), y].mean())
+            pool = fit_mixtures(x, y, 2, np.random.default_rng(9), tied=tied, iterations=iterations, tolerance=0)
+            values.append(log_mixtures(pool, x)[np.arange(120), y].mean())
         assert (np.diff(values) >= -1e-10).all() and values[-1] > values[0]
-        assert (np.ptp(bank.variances, axis=(0, 1)).max() == 0) == tied
-    np.testing.assert_allclose(np.exp(bank.log_weights).sum(1), 1)
+        assert (np.ptp(pool.variances, axis=0).max() == 0) == tied
+    np.testing.assert_allclose(np.exp(by_class(pool, pool.log_weights)).sum(1), 1)

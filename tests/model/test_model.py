@@ -1,4 +1,4 @@
-"""Pools and sets refuse what is wrong with them, and the compiled likelihoods are the textbook's."""
+"""Sets of units refuse what is wrong with them; topologies and graphs are what they should be."""
 
 from dataclasses import replace
 
@@ -6,61 +6,14 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
+from margo.gaussian.pool import GaussianPool
 from margo.model.graph import align_graph, bigram_graph, isolated_graph, loop_graph
 from margo.model.hmm import HmmSet, Unit, flat_start, left_to_right, whole_words
-from margo.model.likelihood import (
-    best_gaussians,
-    evaluate,
-    log_likelihoods,
-    log_likelihoods_of_many,
-    path_components,
-    scorer,
-)
-from margo.model.pool import GaussianPool
-from oracles import log_gaussians, random_hmms
+from oracles import random_hmms
 
 
-def pool_of(**changes) -> GaussianPool:
-    parts = {
-        "means": np.zeros((3, 2)),
-        "variances": np.ones((3, 2)),
-        "log_weights": np.log([0.25, 0.75, 1.0]),
-        "offsets": np.array([0, 2, 3]),
-    }
-    return GaussianPool(**{**parts, **changes})
-
-
-def with_value(array, place, value):
-    array = np.array(array, float)
-    array[place] = value
-    return array
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"variances": with_value(np.ones((3, 2)), (1, 0), 0.0)}, "state 0, component 1, dimension 0: variance 0.0"),
-        ({"variances": with_value(np.ones((3, 2)), (2, 1), np.nan)}, "state 1, component 0, dimension 1: variance nan"),
-        ({"variances": with_value(np.ones((3, 2)), (2, 1), -2)}, "variance -2.0, not a positive number"),
-        ({"means": with_value(np.zeros((3, 2)), (0, 1), np.inf)}, "state 0, component 0, dimension 1: mean inf"),
-        ({"log_weights": np.log([0.25, 0.5, 1.0])}, "state 0: weights sum to 0.75"),
-        ({"log_weights": np.array([np.nan, 0, 0])}, "state 0, component 0: log weight nan"),
-        ({"variances": np.ones((2, 2))}, r"variances have shape \(2, 2\)"),
-        ({"log_weights": np.zeros(2)}, "log_weights have shape"),
-        ({"offsets": np.array([0, 3, 3])}, "state 1 has no Gaussian"),
-        ({"offsets": np.array([0, 2])}, "offsets do not run from 0 to 3"),
-        ({"means": np.zeros(3)}, "means have shape"),
-    ],
-)
-def test_a_bad_pool_is_refused_and_its_place_named(changes, said):
-    with pytest.raises(MargoError, match=said):
-        pool_of(**changes)
-
-
-def test_all_faults_are_told_at_once():
-    with pytest.raises(MargoError, match="2 faults") as caught:
-        pool_of(variances=with_value(np.ones((3, 2)), (1, 0), 0.0), means=with_value(np.zeros((3, 2)), (2, 0), np.nan))
-    assert "state 0, component 1" in str(caught.value) and "state 1, component 0" in str(caught.value)
+def pool_of() -> GaussianPool:
+    return GaussianPool(np.zeros((3, 2)), np.ones((3, 2)), np.log([0.25, 0.75, 1.0]), [0, 2, 3])
 
 
 def unit_with(**changes):
@@ -156,81 +109,3 @@ def test_graph_numbering(compile_):
     assert graph.log_prob[graph.transition >= 0] == pytest.approx(
         random_hmms(np.random.default_rng(1), words=3).log_transitions[used]
     )
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 2e-4)])
-def test_likelihoods_of_a_ragged_pool(dtype, tolerance):
-    rng = np.random.default_rng(2)
-    hmms = random_hmms(rng, words=4, mixtures=7, dimension=13)
-    x = rng.normal(3, 2, (300, 13)).astype(np.float32)
-    states = np.array([5, 0, 7])
-    expected = log_gaussians(hmms.pool, x.astype(float))
-    compiled = scorer(hmms.pool, states, dtype)
-    found = log_likelihoods(compiled, x)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected[:, states], atol=tolerance, rtol=1e-6)
-    whole = evaluate(compiled, x)
-    np.testing.assert_array_equal(whole.log_likelihoods, found)
-    for column, state in enumerate(states):
-        size = hmms.pool.sizes[state]
-        assert compiled.gaussians[:size, column].tolist() == [*range(*hmms.pool.offsets[state : state + 2])]
-        components = path_components(hmms.pool, x, np.full(len(x), state))[:, :size]
-        shares = whole.shares[:, :size, column] / whole.totals[:, column, None]
-        np.testing.assert_allclose(shares, np.exp(components - expected[:, state, None]), atol=5 * tolerance)
-        assert (compiled.gaussians[size:, column] == -1).all() and (whole.shares[:, size:, column] < 1e-37).all()
-    parts = [x[:1], x[1:200], x[200:200], x[200:]]
-    np.testing.assert_allclose(
-        np.concatenate(list(log_likelihoods_of_many(compiled, parts, batch=64))), found, atol=tolerance
-    )
-
-
-def test_single_precision_is_good_enough_for_sharp_speech_like_models():
-    """Means far from zero, variances over five decades: still under a thousandth of a nat a frame."""
-    rng = np.random.default_rng(3)
-    spread = 10 ** rng.uniform(-2.5, 2, 39)
-    means = 40 * rng.normal(size=39) + spread * rng.normal(size=(64, 39))
-    pool = GaussianPool(
-        means, (0.3 * spread) ** 2 * rng.uniform(0.5, 2, (64, 39)), np.full(64, -np.log(8)), np.arange(0, 65, 8)
-    )
-    x = pool.means[rng.integers(0, 64, 500)] + np.sqrt(pool.variances[0]) * rng.normal(size=(500, 39))
-    single = log_likelihoods(scorer(pool), x.astype(np.float32)).max(axis=1)
-    double = log_likelihoods(scorer(pool, dtype=np.float64), x.astype(np.float32)).max(axis=1)
-    assert np.abs(single - double).max() < 1e-3
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_missing_values_are_integrated_out(dtype):
-    rng = np.random.default_rng(4)
-    hmms = random_hmms(rng, mixtures=3, dimension=3)
-    x = rng.normal(size=(20, 3))
-    x[rng.random(x.shape) < 0.4] = np.nan
-    x[0] = np.nan  # nothing observed: every state explains it fully
-    found = log_likelihoods(scorer(hmms.pool, dtype=dtype), x)
-    np.testing.assert_allclose(found, log_gaussians(hmms.pool, x), atol=1e-10 if dtype == np.float64 else 1e-4)
-    np.testing.assert_allclose(found[0], 0, atol=1e-5)
-
-
-def test_dead_components_do_not_count():
-    pool = pool_of(log_weights=np.array([-np.inf, 0.0, 0.0]), means=np.array([[0, 0], [5, 5], [1, 1.0]]))
-    alone = pool_of(log_weights=np.array([0.0, -np.inf, 0.0]), means=np.array([[5, 5], [0, 0], [1, 1.0]]))
-    x = np.random.default_rng(0).normal(size=(9, 2))
-    one, other = (log_likelihoods(scorer(p, dtype=np.float64), x) for p in (pool, alone))
-    np.testing.assert_allclose(one, other, atol=1e-12)
-
-
-def test_components_along_a_path():
-    rng = np.random.default_rng(5)
-    hmms = random_hmms(rng, mixtures=4)
-    x = rng.normal(size=(30, 2))
-    states = rng.integers(0, hmms.pool.n_states, 30)
-    components = path_components(hmms.pool, x, states)
-    total = np.log(np.exp(components).sum(axis=1))
-    np.testing.assert_allclose(total, log_gaussians(hmms.pool, x)[np.arange(30), states], atol=1e-10)
-    best = best_gaussians(hmms.pool, x, states)
-    np.testing.assert_array_equal(hmms.pool.owners[best], states)
-    np.testing.assert_array_equal(components[np.arange(30), best - hmms.pool.offsets[states]], components.max(axis=1))
-
-
-def test_frames_of_the_wrong_width_are_refused():
-    with pytest.raises(ValueError, match=r"expects \[T, 2\]"):
-        log_likelihoods(scorer(pool_of()), np.zeros((4, 3)))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,23 +48,71 @@ def test_a_stage_without_what_it_needs_names_the_stage_to_run_from_any_directory
     assert "run stage 1 first" in done.stderr and "resume with --stage 2" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "criteria, says",
+    [
+        ("ml lme-sdp", "lme-sdp starts from mce: add mce to --criteria, or use lme-sdp-ml, which starts from ml"),
+        ("ml lme-gd", "lme-gd starts from mce: add mce to --criteria, or use lme-gd-ml, which starts from ml"),
+        ("mmi", "mmi starts from ml: add ml to --criteria"),
+        ("lme-sdp-hard", "lme-sdp-hard starts from mce: add ml and mce to --criteria"),
+    ],
+)
+def test_a_system_whose_start_is_not_trained_is_refused_at_once(tidigits, tmp_path, criteria, says):
+    """It is never trained from another model under the same name."""
+    done = tidigits("--exp", tmp_path / "exp", "--criteria", criteria)
+    assert done.returncode == 2 and done.stderr == f"tidigits: {says}\n" and not (tmp_path / "exp").exists()
+
+
+def test_a_start_that_is_trained_already_will_do(tidigits, tmp_path):
+    for m in (1, 2):
+        (tmp_path / f"mce_{m}").mkdir()
+        (tmp_path / f"mce_{m}" / "step.json").write_text('{"status": "ok", "outputs": {}}')
+    arguments = ["--exp", tmp_path, "--criteria", "ml lme-sdp", "--stage", 6, "--stop-stage", 6]
+    done = tidigits(*arguments, "--mix", "1 2")
+    assert done.returncode == 1 and "stage 6: LME (lme-sdp)" in done.stderr and "mfcc/train" in done.stderr
+    assert tidigits(*arguments, "--mix", "1 2 4").returncode == 2  # not with so many mixtures
+
+
+def test_stages_of_systems_that_are_not_wanted_do_not_run(tidigits, tmp_path):
+    done = tidigits("--exp", tmp_path, "--criteria", "ml", "--stage", 4, "--stop-stage", 6)
+    assert done.returncode == 0 and done.stderr == ""
+
+
 def test_help_prints_the_header_and_runs_nothing(tidigits, tmp_path):
     done = tidigits("--help", cwd=tmp_path)
     assert done.returncode == 0 and "--corpus DIR" in done.stdout and "#" not in done.stdout
     assert not list(tmp_path.iterdir())
 
 
-RECIPES = ("tidigits", "isolet", "words", "timit", "deterding", "gaussians", "spirals", "digits")
+SCRIPTS = sorted((Path(__file__).parents[2] / "recipes").glob("*/run.sh"))
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_every_recipe_has_help_and_is_short(root, name):
-    script = root / "recipes" / name / "run.sh"
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.parent.name)
+def test_every_recipe_has_help_and_is_short(script):
     done = subprocess.run([script, "--help"], capture_output=True, text=True)
-    assert done.returncode == 0 and f"recipes/{name}/run.sh" in done.stdout
-    lines = script.read_text().splitlines()
-    assert len(lines) <= 90
-    assert not [line for line in lines if not line.startswith("#") and {"sed", "awk"} & set(line.split())]
+    assert done.returncode == 0 and f"recipes/{script.parent.name}/run.sh" in done.stdout
+    assert "\nStages:\n  0  data\n" in done.stdout and "\nSystems of --criteria:\n" in done.stdout
+    text = script.read_text()
+    speech = "steps/speech.sh" in text
+    assert len(text.splitlines()) <= (40 if speech else 75)
+    assert not speech or "train_ml" not in text and "decode" not in text.replace("/decode/", "")
+    for shell in [*script.parent.glob("*.sh"), *script.parents[2].glob("steps/*.sh")]:
+        words = [line.split() for line in shell.read_text().splitlines() if not line.lstrip().startswith("#")]
+        assert not [line for line in words if {"sed", "awk", "eval"} & set(line)], shell
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.parent.name)
+def test_every_recipe_takes_the_systems_it_says_it_does(script, tmp_path):
+    """Its help lists them; the default ones have their starts among them; another is refused."""
+    told = subprocess.run([script, "--help"], capture_output=True, text=True).stdout
+    names = [line.split()[0] for line in told.partition("Systems of --criteria:\n")[2].splitlines()]
+    assert names
+    for criteria in ([], ["--criteria", " ".join(names)]):  # gets as far as what is looked at after the systems
+        command = [script, "--exp", tmp_path, *criteria, "--partial", "perhaps"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 2 and "--partial is 'perhaps'" in done.stderr
+    done = subprocess.run([script, "--exp", tmp_path, "--criteria", "tea"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.endswith(f"--criteria has 'tea', expected some of: {' '.join(names)}\n")
 
 
 def imports_of_help(path) -> dict[str, int]:

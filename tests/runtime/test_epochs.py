@@ -14,13 +14,13 @@ import pytest
 TRAINER = '''
 """Train a vector."""
 import dataclasses, pathlib, time
-from margo.runtime.step import Parallel, Seeded, Trainer, main, option
+from margo.runtime.step import Parallel, Seeded, Trainer, knob, main
 
 @dataclasses.dataclass(frozen=True)
 class Options(Parallel, Seeded, Trainer):
-    out: pathlib.Path = option(help="where")
-    rate: float = option(0.5, help="a rate")
-    pause: float = option(0.0, help="seconds an iteration")
+    out: pathlib.Path = knob(help="where")
+    rate: float = knob(0.5, help="a rate")
+    pause: float = knob(0.0, help="seconds an iteration")
 
 def run(options, step):
     import numpy as np

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from margo.errors import MargoError
-from margo.runtime.parallel import chunked, map_chunks, place
+from margo.runtime.parallel import map_chunks, place
 
 
 def square(number):
@@ -59,14 +59,6 @@ def test_errors_of_a_chunk_reach_the_caller():
 def test_number_of_jobs_is_checked():
     with pytest.raises(MargoError, match="--nj is 0"), place(0):
         pass
-
-
-def test_chunks_cover_all_and_are_bounded():
-    lengths = [3, 3, 3, 9, 1, 2]
-    slices = chunked(lengths, 6)
-    assert [item for part in slices for item in lengths[part]] == lengths
-    assert all(sum(lengths[part]) <= 6 or part.stop - part.start == 1 for part in slices)
-    assert chunked([], 6) == []
 
 
 def test_a_dask_cluster_gives_the_same():

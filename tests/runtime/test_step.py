@@ -16,14 +16,15 @@ from pathlib import Path
 
 from margo.formats.atomic import atomic
 from margo.runtime.parallel import map_chunks
-from margo.runtime.step import Parallel, main, option
+from margo.runtime.step import Parallel, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Parallel):
-    out: Path = option(help="folder to write")
-    data: str = option("", help="folder to read")
-    fault: str = option("", help="what goes wrong")
+    out: Path = knob(help="folder to write")
+    data: str = knob("", help="folder to read")
+    made_by: str = knob("make_mfcc", help="step that makes it")
+    fault: str = knob("", help="what goes wrong")
 
 
 def work(chunk):
@@ -32,7 +33,7 @@ def work(chunk):
 
 def run(options, step):
     if options.data:
-        step.input(options.data, made_by="make_mfcc")
+        step.input(options.data, made_by=options.made_by)
     if options.fault == "disk":
         raise OSError(28, "No space left on device")
     if options.fault == "words":
@@ -115,6 +116,13 @@ def test_folders_that_cannot_be_are_one_line(program, tmp_path):
         done = call(program, "--out", tmp_path / "out", "--data", data)
         assert done.returncode == 1
         assert done.stderr == f"do_things: {data} is not complete ({lacks}): run stage 1 first (--stage 1)\n"
+
+
+@pytest.mark.parametrize("folder, stage", [("ml_1", 2), ("mce_1", 4), ("mm_2", 5), ("lme-sdp_1", 6), ("elsewhere", 2)])
+def test_a_missing_model_is_blamed_on_the_stage_of_its_own_system(program, tmp_path, folder, stage):
+    """A trainer takes any model as its start: whose stage is missing, the folder's name tells."""
+    done = call(program, "--out", tmp_path / "out", "--data", tmp_path / folder, "--made-by", "train_ml")
+    assert done.returncode == 1 and f"run stage {stage} first (--stage {stage})" in done.stderr
 
 
 def test_the_work_of_another_step_is_left_alone(program, tmp_path):

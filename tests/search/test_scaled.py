@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.graph import align_graph, bigram_graph, isolated_graph, loop_graph
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search import confidence
 from margo.search.confidence import confidences, word_occupancies
 from margo.search.forward_backward import posteriors

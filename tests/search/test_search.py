@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.graph import Graph, align_graph, bigram_graph, isolated_graph, loop_graph
 from margo.model.hmm import HmmSet, flat_start, whole_words
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.confidence import confidences, word_occupancies
 from margo.search.forward_backward import backward, forward, posteriors
 from margo.search.nbest import nbest
@@ -264,8 +264,8 @@ def test_columns_are_checked():
 def test_hmmlearn_gives_the_same():
     """score, decode and predict_proba of a GMMHMM; a constant exit probability makes its open end ours."""
     hmmlearn = pytest.importorskip("hmmlearn.hmm")
+    from margo.gaussian.pool import GaussianPool
     from margo.model.hmm import Unit
-    from margo.model.pool import GaussianPool
 
     rng = np.random.default_rng(4)
     n, m, d, leave = 4, 3, 5, 0.1

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.graph import align_graph, loop_graph
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.network import network, string_network
 from margo.search.strings import align_strings, string_table
 from margo.search.viterbi import best_scores, viterbi

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
+from margo.signal.front_end import MfccOptions, dimension, static_dimension
 from margo.signal.mfcc import BATCH, cmvn_stats, compute_features, finish_features, frame_count, static_features
-from margo.signal.options import MfccOptions, dimension, static_dimension
 
 HTK = MfccOptions()
 PARITY = 2e-3

@@ -14,8 +14,8 @@ from margo.formats import datadir
 from margo.formats.atomic import write_json
 from margo.formats.datadir import Utterance
 from margo.formats.features import read_matrix, read_options, read_scp
+from margo.signal.front_end import MfccOptions, describe, describe_given
 from margo.signal.mfcc import cmvn_stats, compute_features, finish_features, static_features
-from margo.signal.options import MfccOptions, describe, describe_given
 
 RATE = 8000
 

@@ -1,5 +1,6 @@
-"""report.py on a made-up run, labelled synthetic: the three files, by reading them as others would."""
+"""report.py on a made-up run, labelled synthetic: the four files, by reading them as others would."""
 
+import csv
 import json
 import re
 import runpy
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -23,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "zero", "oh"]
 RATES = {"ml": {1: 0.05, 2: 0.03}, "mce": {1: 0.02, 2: 0.015}, "lme-sdp": {1: 0.012, 2: 0.008}}
 KEYS = {"system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95", "ser", "seconds", "paper"}
+STARTS = {"mce": "ml", "mmi": "ml", "lme-sdp": "mce"}
 VOID = {"meta", "img", "br"}
 
 
@@ -69,7 +72,12 @@ def make_run(exp, systems=RATES, synthetic=True, unit="word"):
                       "train_error": 12 * 0.8**n, "dev_error": 6 + 9 * 0.8**n, "frames": 1000, "seconds": 0.1}
                      for n in range(1, 12)]  # fmt: skip
             (folder / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-            record.write(folder, f"train_{system}", ["--out", str(folder)], None, {}, ["progress.jsonl"], 4.25, {})
+            init = str(exp / f"{STARTS[system]}_{mixtures}") if system in STARTS else ""
+            record.write(folder, f"train_{system}", ["--out", str(folder)], SimpleNamespace(init=init), {},
+                         ["progress.jsonl"], 4.25, {"chosen": 7})  # fmt: skip
+            place = exp / "decode" / folder.name
+            record.write(place, "decode", [], SimpleNamespace(model=str(folder), out=str(place)), {},
+                         ["test/score.json", "train/score.json"], 1.0, {})  # fmt: skip
     edges = np.linspace(-20, 60, 41)
     spiral = np.linspace(0, 1.25, 60)
     write_plots(exp / "lme-sdp_1", [
@@ -152,14 +160,21 @@ def test_terminal_and_markdown_show_the_figures_beside_the_papers(run, exp):
     rows = {(r["system"], r["mixtures"], r["set"]): r for r in json.loads((exp / "results.json").read_text())["rows"]}
     table = re.search(r"## Test set.*?\n\n(.*?)\n\n", text, re.DOTALL)[1].splitlines()
     head = [cell.strip() for cell in table[0].strip("|").split("|")]
+    assert head == [
+        "system", "mix", "WER %", "95 %", "errors", "paper", "SER %", "95 %", "paper SER", "vs ML", "p", "vs start",
+        "p", "train s",
+    ]  # fmt: skip
     for line in table[2:]:
         cells = dict(zip(head, (cell.strip() for cell in line.strip("|").split("|"))))
         row = rows[cells["system"], int(cells["mix"]), "test"]
-        assert cells["WER [95 %]"].split()[0] == f"{row['percent']:.2f}"
+        assert cells["WER %"] == f"{row['percent']:.2f}"
         assert cells["paper"] == f"{row['paper']['percent']:.2f}"
         assert cells["paper SER"] == f"{row['ser']['paper']['percent']:.2f}"
         assert cells["vs ML"] == ("" if row["system"] == "ml" else f"{row['versus']['relative']:+.0f} %")
+        start = row.get("versus_start")
+        assert cells["vs start"] == ("" if row["system"] == "ml" else f"{start['system']} {start['relative']:+.0f} %")
     assert len(table) == 8
+    assert "- lme-sdp: large-margin estimation" in text and "- mmi: " not in text
     drawn = re.search(r"## error against radius \(lme-sdp_1\): error %\n\n(.*?)\n\n", text, re.DOTALL)[1].splitlines()
     assert [" ".join(line.split()) for line in drawn[::2]] == [
         "| r²/K | 0.001 | 0.01 | 0.1 | 1 |", "| 1 mix | 5 | 3 | 2.5 | 6 |"
@@ -187,7 +202,7 @@ def test_page_is_one_sound_file_with_every_plot(run, exp):
 
 
 def test_the_same_run_gives_the_same_bytes(run, exp):
-    names = ("results.json", "RESULTS.md", "report.html")
+    names = ("results.json", "results.csv", "RESULTS.md", "report.html")
     both = []
     for _ in range(2):
         run(*arguments(exp))
@@ -228,7 +243,7 @@ def test_phones_are_called_phones(run, tmp_path):
     said = run("--exp", exp, "--recipe", "timit")
     text, page = (exp / "RESULTS.md").read_text(), (exp / "report.html").read_text()
     assert "Test set: phone and string error rates" in said
-    assert "| PER [95 %]" in text and "| phones |" in text and "Phones are aligned" in text
+    assert "| PER %" in text and "| phones |" in text and "Phones are aligned" in text
     assert ">PER %<" in page and ">phones<" in page and "Phones are aligned" in page
     for shown in (said, text, page):
         assert not re.search(r"\bWER\b|\bword", shown, re.IGNORECASE)
@@ -248,7 +263,8 @@ def test_the_protocol_says_what_was_done(run, tmp_path, length):
     said = protocol(tmp_path)
     assert said == (
         "Intervals hold 95 %: bootstrap over samples, seed 0. "
-        "p compares which samples are wrong (McNemar's test) with maximum likelihood's at as many mixtures."
+        "p compares which samples are wrong (McNemar's test) with maximum likelihood's and those of the model that a "
+        "system started from, at as many mixtures."
     )
     assert said in (tmp_path / "report.html").read_text().replace("&#x27;", "'")
 
@@ -261,6 +277,93 @@ def test_the_protocol_says_what_was_done(run, tmp_path, length):
     said = protocol(tmp_path)
     assert said.startswith("Words are aligned with sclite's costs") and "; bootstrap over utterances" in said
     assert f"p compares {test} and which samples are wrong (McNemar's test) with" in said
+
+
+def test_a_row_that_is_its_start_unchanged_says_so(run, exp):
+    """Dev kept nothing of LME's training at 1 mixture: its errors are MCE's, and are not to be read as LME's own."""
+    path = exp / "lme-sdp_1" / record.NAME
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"chosen": 0}))
+    shutil.rmtree(exp / "decode" / "lme-sdp_1" / "test")
+    shutil.copytree(exp / "decode" / "mce_1" / "test", exp / "decode" / "lme-sdp_1" / "test")
+    place = exp / "decode" / "lme-sdp_1" / "test" / "score.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"system": "lme-sdp"}))
+    said = run(*arguments(exp))
+    rows = json.loads((exp / "results.json").read_text())["rows"]
+    same, trained = (row for row in rows if (row["system"], row["set"]) == ("lme-sdp", "test"))
+    assert same["unchanged"] == "mce" and "versus_start" not in same and same["versus"]["system"] == "ml"
+    assert trained["versus_start"]["system"] == "mce" and "unchanged" not in trained
+    assert re.search(r"lme-sdp +1 .*= mce", said) and not re.search(r"lme-sdp +2 .*= mce", said)
+    assert "| = mce " in (exp / "RESULTS.md").read_text() and ">= mce</td>" in (exp / "report.html").read_text()
+    assert "the model is that of X" in protocol_lines(exp)
+    assert ("lme-sdp", "mce", "0") in {(line["system"], line["start"], line["vs_start"]) for line in lines_of_csv(exp)}
+
+
+def test_the_start_is_what_the_records_say_and_else_what_the_table_says(run, exp, tmp_path):
+    """LME that was started from ML is compared with ML; a pooled decoding, whose records name no model, with MCE."""
+    path = exp / "lme-sdp_1" / record.NAME
+    held = json.loads(path.read_text())
+    path.write_text(json.dumps(held | {"options": {"init": "/elsewhere/ml_1"}}))
+    (exp / "decode" / "lme-sdp_2" / record.NAME).unlink()
+    moved = exp.rename(tmp_path / "moved")  # records still name the old place
+    run(*arguments(moved))
+    rows = json.loads((moved / "results.json").read_text())["rows"]
+    starts = {(row["system"], row["mixtures"]): row["versus_start"]["system"] for row in rows if "versus_start" in row}
+    assert starts == {("mce", 1): "ml", ("mce", 2): "ml", ("lme-sdp", 1): "ml", ("lme-sdp", 2): "mce"}
+    for row in rows:
+        if row.get("versus_start", {}).get("system") == "ml":
+            assert row["versus_start"] == row["versus"]
+
+
+def test_what_was_scored_before_training_is_the_start(run, tmp_path):
+    """A kernel is made of an ML model, but its training starts from the kernel untrained."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.json").write_text('{"corpus": "x", "synthetic": false}')
+    folder = tmp_path / "kernel" / "svm-llr_1"
+    folder.mkdir(parents=True)
+    record.write(folder, "train_word_kernel", [], SimpleNamespace(init="ml_1"), {}, [], 1.0, {})
+    for system, wrong in (("ml", 30), ("svm-llr-init", 20), ("svm-llr", 10)):
+        guess = np.where(np.arange(100) < wrong, 2, np.arange(100) % 2)
+        place = tmp_path / system
+        score_classes(place, np.arange(100) % 2, [guess], system=system, mixtures=1, set="test")
+        if system != "ml":
+            options = SimpleNamespace(model=str(folder), out=str(place))
+            record.write(place, "test_word_kernel", [], options, {}, ["score.json"], 1.0, {})
+    run("--exp", tmp_path, "--recipe", "x")
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    starts = {row["system"]: row["versus_start"]["system"] for row in rows if "versus_start" in row}
+    assert starts == {"svm-llr-init": "ml", "svm-llr": "svm-llr-init"}
+
+
+def test_a_start_with_other_mixtures_is_none(run, exp):
+    for system in ("ml", "mce"):
+        path = exp / f"{system}_2" / record.NAME
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"options": {"init": str(exp / "ml_1")}}))
+    run(*arguments(exp))
+    rows = json.loads((exp / "results.json").read_text())["rows"]
+    compared = {(row["system"], row["mixtures"]) for row in rows if "versus_start" in row}
+    assert compared == {("mce", 1), ("lme-sdp", 1), ("lme-sdp", 2)}
+
+
+def lines_of_csv(exp):
+    return list(csv.DictReader((exp / "results.csv").read_text().splitlines()))
+
+
+def test_durations_of_the_largest_alignment_are_shown(run, exp):
+    for mixtures in (2, 10):
+        folder = exp / "ali" / f"ml_{mixtures}"
+        folder.mkdir(parents=True)
+        words = [{"word": "oh", "tokens": 10 * mixtures, "median_ms": 211.7, "at_minimum": 0.0312}]
+        (folder / "durations.json").write_text(json.dumps({"words": words}))
+    run(*arguments(exp))
+    text, page = (exp / "RESULTS.md").read_text(), (exp / "report.html").read_text()
+    assert "## Durations of words (ali/ml_10)" in text and re.search(r"\| oh +\| 100 +\| 212 +\| 3.1 % ", text)
+    assert "Durations of words (ali/ml_10)" in page and "ali/ml_2" not in page
+    (folder / "durations.json").write_text('{"words": [{"word": "oh"}]}')
+    assert "not durations of words" in run(*arguments(exp), fails=True)
+
+
+def protocol_lines(exp):
+    return (exp / "RESULTS.md").read_text().partition("## Protocol")[2]
 
 
 def protocol(exp):
@@ -291,7 +394,7 @@ def test_versions_are_those_of_what_calculates(run, exp):
 
 def test_the_command_can_be_typed_again():
     given = ["--mix", "1 2 4", "--label", 'a"b $x', "--exp", "/tmp/a b", "--corpus", ""]
-    script = 'source steps/recipe.sh; speech_defaults; options+=(label); parse_options "$@"; echo "$invocation"'
+    script = 'source steps/speech.sh; options+=(label); parse_options "$@"; echo "$invocation"'
     made = subprocess.run(["bash", "-c", script, "recipes/tidigits/run.sh", *given], cwd=ROOT, capture_output=True,
                           text=True, check=True).stdout.strip()  # fmt: skip
     assert made.startswith('recipes/tidigits/run.sh --mix "1 2 4" --label ')

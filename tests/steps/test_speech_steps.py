@@ -121,6 +121,7 @@ def test_a_model_refuses_features_made_otherwise_and_names_the_key(root, exp, tm
 def test_show_tells_what_a_folder_holds_and_exports_to_htk(root, exp, tmp_path):
     done = step(root, "show", exp / "ml_1", "--unit", "B", "--htk", tmp_path / "hmmdefs")
     assert done.returncode == 0, done.stderr
+    assert "system     ML: maximum likelihood" in done.stdout
     assert "criterion  ml" in done.stdout and "unit B" in done.stdout
     assert '~h "B"' in (tmp_path / "hmmdefs").read_text()
     assert step(root, "show", tmp_path).returncode == 1

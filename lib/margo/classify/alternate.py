@@ -9,8 +9,7 @@ from numba import njit
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from margo.classify.maxmargin import Problem, objective, score_samples, unpack_matrices
-from margo.classify.options import MarginOptions
+from margo.classify.maxmargin import MarginOptions, Problem, objective, score_samples, unpack_matrices
 from margo.classify.smo import water_level
 from margo.errors import MargoError
 

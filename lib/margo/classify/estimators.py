@@ -4,14 +4,22 @@ NaN in ``X`` is a missing value, integrated out when classifying; :class:`GMMCla
 train on such samples too.
 """
 
+from dataclasses import dataclass, fields
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from margo.classify import ebw, em, gmm, hybrid, maxmargin
-from margo.classify.options import EbwOptions, EmOptions, HybridOptions, MarginOptions
+from margo.classify import ebw_training, gmm, hybrid, maxmargin
+from margo.classify.ebw_training import EbwOptions
+from margo.classify.gmm import GmmOptions
+from margo.classify.hybrid import HybridOptions
+from margo.classify.maxmargin import MarginOptions
 from margo.errors import MargoError
+
+# scikit-learn's estimators are dataclasses but for comparing and showing themselves, which BaseEstimator does.
+estimator = dataclass(eq=False, repr=False)
 
 
 class _Bayes(ClassifierMixin, BaseEstimator):
@@ -54,9 +62,15 @@ class _Bayes(ClassifierMixin, BaseEstimator):
             return maxmargin.log_joint(self.model_, X)
         return gmm.log_joint(self.model_, X)
 
-    def _em(self, x, y, rng, **changes):
-        settings = {"mixtures": self.mixtures, "covariance": self.covariance, "ridge": self.ridge}
-        return em.fit(x, y, EmOptions(**{**settings, **changes}), rng, len(self.classes_))[0]
+    def _options(self, kind, names=None, **changes):
+        """Settings of a trainer: those of its knobs (or of ``names``) that the estimator has, and ``changes``."""
+        names = names or [each.name for each in fields(kind) if hasattr(self, each.name)]
+        return kind(**{name: getattr(self, name) for name in names} | changes)
+
+    def _start(self, x, y, rng):
+        """The maximum-likelihood classifier that the other trainers start from."""
+        options = self._options(GmmOptions, ("mixtures", "covariance", "ridge"))
+        return gmm.fit(x, y, options, rng, len(self.classes_))[0]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -64,98 +78,85 @@ class _Bayes(ClassifierMixin, BaseEstimator):
         return tags
 
 
+@estimator
 class GMMClassifier(_Bayes):
-    """Maximum likelihood by EM; parameters as in :class:`margo.classify.options.EmOptions`."""
+    """Maximum likelihood by EM; parameters and their defaults as in :class:`margo.classify.gmm.GmmOptions`."""
 
-    def __init__(self, mixtures=1, covariance="diagonal", tied=False, rank=25, restarts=1, ridge=1e-3,
-                 uniform_priors=False, random_state=0):  # fmt: skip
-        self.mixtures = mixtures
-        self.covariance = covariance
-        self.tied = tied
-        self.rank = rank
-        self.restarts = restarts
-        self.ridge = ridge
-        self.uniform_priors = uniform_priors
-        self.random_state = random_state
+    mixtures: int = GmmOptions.mixtures
+    covariance: str = GmmOptions.covariance
+    tied: bool = GmmOptions.tied
+    rank: int = GmmOptions.rank
+    restarts: int = GmmOptions.restarts
+    ridge: float = GmmOptions.ridge
+    uniform_priors: bool = GmmOptions.uniform_priors
+    random_state: int = 0
 
     def _train(self, x, y, rng):
-        return self._em(x, y, rng, tied=self.tied, rank=self.rank, restarts=self.restarts,
-                        uniform_priors=self.uniform_priors)  # fmt: skip
+        return gmm.fit(x, y, self._options(GmmOptions), rng, len(self.classes_))[0]
 
 
+@estimator
 class EBWClassifier(_Bayes):
     """Conditional likelihood (``criterion="cl"``) or margin (``"mm"``) by EBW from an EM start [PW10]."""
 
+    criterion: str = EbwOptions.criterion
+    mixtures: int = GmmOptions.mixtures
+    iterations: int = EbwOptions.iterations
+    factor: float = EbwOptions.factor
+    exponent: float = EbwOptions.exponent
+    backtrack: bool = EbwOptions.backtrack
+    ridge: float = GmmOptions.ridge
+    random_state: int = 0
     covariance = "diagonal"
 
-    def __init__(self, criterion="mm", mixtures=1, iterations=100, factor=5.0, exponent=0.5, backtrack=False,
-                 ridge=1e-3, random_state=0):  # fmt: skip
-        self.criterion = criterion
-        self.mixtures = mixtures
-        self.iterations = iterations
-        self.factor = factor
-        self.exponent = exponent
-        self.backtrack = backtrack
-        self.ridge = ridge
-        self.random_state = random_state
-
     def _train(self, x, y, rng):
-        options = EbwOptions(criterion=self.criterion, iterations=self.iterations, factor=self.factor,
-                             exponent=self.exponent, backtrack=self.backtrack)  # fmt: skip
-        return ebw.fit(self._em(x, y, rng), x, y, options)[0]
+        return ebw_training.fit(self._start(x, y, rng), x, y, self._options(EbwOptions))[0]
 
 
+@estimator
 class HybridClassifier(_Bayes):
-    """Likelihood with margin or conditional likelihood by ADAM, diagonal-plus-low-rank matrices [R18]."""
+    """Likelihood with margin or conditional likelihood by ADAM, diagonal-plus-low-rank matrices [R18]; ``ridge`` is
+    that of the EM start, ``least`` that of :class:`margo.classify.hybrid.HybridOptions`."""
 
+    objective: str = HybridOptions.objective
+    mixtures: int = GmmOptions.mixtures
+    covariance: str = "full"
+    rank: int = HybridOptions.rank
+    generative: float = HybridOptions.generative
+    margin: float = HybridOptions.margin
+    precision: bool = HybridOptions.precision
+    rate: float = HybridOptions.rate
+    batch: int = HybridOptions.batch
+    epochs: int = HybridOptions.epochs
+    ridge: float = 0.05
+    least: float = HybridOptions.ridge
+    random_state: int = 0
     _trains_on_gaps = False
 
-    def __init__(self, objective="ll-lm", mixtures=1, covariance="full", rank=25, generative=0.2458, margin=59.7,
-                 precision=True, rate=0.00207, batch=100, epochs=25, ridge=0.05, least=1e-3,
-                 random_state=0):  # fmt: skip
-        self.objective = objective
-        self.mixtures = mixtures
-        self.covariance = covariance
-        self.rank = rank
-        self.generative = generative
-        self.margin = margin
-        self.precision = precision
-        self.rate = rate
-        self.batch = batch
-        self.epochs = epochs
-        self.ridge = ridge
-        self.least = least
-        self.random_state = random_state
-
     def _train(self, x, y, rng):
-        options = HybridOptions(
-            objective=self.objective, rank=self.rank, generative=self.generative, margin=self.margin,
-            precision=self.precision, rate=self.rate, batch=self.batch, epochs=self.epochs, ridge=self.least,
-        )  # fmt: skip
+        options = self._options(HybridOptions, ridge=self.least)
         seed = 0 if self.random_state is None else self.random_state
-        return hybrid.fit(self._em(x, y, rng), x, y, options, seed)[0]
+        return hybrid.fit(self._start(x, y, rng), x, y, options, seed)[0]
 
 
+@estimator
 class MaxMarginClassifier(_Bayes):
     """Max-margin Gaussians by SMO [DA08]; probabilities are those of the scores taken as log likelihoods."""
 
+    mixtures: int = GmmOptions.mixtures
+    covariance: str = "full"
+    cost: float = 3.0
+    scale: float = MarginOptions.scale
+    balance: float = MarginOptions.balance
+    epochs: int = MarginOptions.epochs
+    gap: float = MarginOptions.gap
+    ridge: float = 0.1
+    random_state: int = 0
     _trains_on_gaps = False
-
-    def __init__(self, mixtures=1, covariance="full", cost=3.0, scale=0.25, balance=0.4, epochs=60, gap=0.005,
-                 ridge=0.1, random_state=0):  # fmt: skip
-        self.mixtures = mixtures
-        self.covariance = covariance
-        self.cost = cost
-        self.scale = scale
-        self.balance = balance
-        self.epochs = epochs
-        self.gap = gap
-        self.ridge = ridge
-        self.random_state = random_state
 
     def _train(self, x, y, rng):
         from margo.classify import smo
 
-        problem = maxmargin.pose(self._em(x, y, rng), x, y, self.cost, self.scale, self.balance)
-        options = MarginOptions(cost=self.cost, scale=self.scale, epochs=self.epochs, gap=self.gap)
+        options = self._options(MarginOptions)
+        problem = maxmargin.pose(self._start(x, y, rng), x, y, options.cost, options.scale, options.balance)
         return maxmargin.to_model(problem, smo.fit(problem, options, rng)[0].phi)

@@ -9,12 +9,36 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from margo.classify.gmm import Classifier, check_samples, log_joint, to_dplr
-from margo.classify.options import HybridOptions
+from margo.classify.gmm import Classifier, check_samples, log_joint
 from margo.errors import MargoError
+from margo.gaussian.covariances import LOG_2PI, Full, LowRank, LowRankPrecision, low_rank
+from margo.gaussian.pool import GaussianPool
+from margo.knobs import Knobs, knob
 
-LOG_2PI = float(np.log(2.0 * np.pi))
 ADAM = (0.9, 0.999, 1e-8)
+
+
+@dataclass(frozen=True)
+class HybridOptions(Knobs):
+    """Likelihood with margin or conditional likelihood by ADAM on DPLR Gaussians [R18]."""
+
+    objective: str = knob("ll-lm", "ll, lm, cll or a mixture of two", ("ll", "ll-lm", "ll-cll", "lm", "cll"))
+    generative: float = knob(0.2458, "lambda: part of the log-likelihood in a mixture", least=0, most=1)
+    margin: float = knob(59.7, "gamma: desired log margin (lm)")
+    sharpness: float = knob(
+        10.0, "nu: how closely the competitors' soft maximum follows the maximum (lm)", above=0
+    )
+    labelled: float = knob(
+        0.5, "kappa: part of the labelled samples in the likelihood, where some have no label", least=0, most=1
+    )
+    rank: int = knob(25, "columns of the low-rank part of the covariances (0: diagonal)", least=0)
+    precision: bool = knob(True, "diagonal plus low rank in the precision instead of the covariance")
+    ridge: float = knob(1e-3, "epsilon: least diagonal of the parametrised matrix", above=0)
+    rate: float = knob(0.00207, "step size of ADAM", above=0)
+    batch: int = knob(100, "samples a step", least=1)
+    epochs: int = knob(25, "passes over the data", least=1)
+    patience: int = knob(0, "stop after this many epochs without a better validation error (0: never)", least=0)
+    decay: float = knob(0.05, "step size at the last epoch, as a part of the first", above=0)
 
 
 @dataclass(frozen=True)
@@ -52,15 +76,15 @@ def softplus(z):
 
 def pack(model: Classifier, options: HybridOptions, dtype=np.float32):
     """``(flat, Layout)``: a classifier as parameters, cut down to diagonal plus low rank where it is not yet."""
-    if model.kind in ("diagonal", "full"):
-        rank = options.rank if model.kind == "full" else 0
-        model = to_dplr(model, rank, options.ridge, options.precision)
-    precision = model.kind == "dplr-precision"
-    offsets = tuple(int(k) for k in model.offsets)
-    layout = Layout(offsets, model.means.shape[1], model.factor.shape[2], precision, options.ridge)
-    excess = np.maximum(model.diagonal - options.ridge, 1e-6)
+    pool, covariances = model.pool, model.pool.covariances
+    if not isinstance(covariances, LowRank):
+        rank = options.rank if isinstance(covariances, Full) else 0
+        covariances = low_rank(covariances, rank, options.ridge, options.precision)
+    offsets = tuple(int(k) for k in pool.offsets)
+    layout = Layout(offsets, pool.dimension, covariances.factor.shape[2], covariances.precision, options.ridge)
+    excess = np.maximum(covariances.diagonal - options.ridge, 1e-6)
     raw = excess + np.log(-np.expm1(-excess))  # inverse of softplus
-    parts = (model.log_priors, model.log_weights, model.means, raw, model.factor)
+    parts = (model.log_priors, pool.log_weights, pool.means, raw, covariances.factor)
     return np.concatenate([np.ravel(part) for part in parts]).astype(dtype), layout
 
 
@@ -69,12 +93,10 @@ def unpack(flat, layout: Layout) -> Classifier:
     prior, weight, means, raw, factor = layout.views(np.asarray(flat, float))
     offsets = np.array(layout.offsets)
     total = np.array([np.logaddexp.reduce(weight[a:b]) for a, b in zip(offsets[:-1], offsets[1:])])
-    return Classifier(
-        kind="dplr-precision" if layout.precision else "dplr",
-        log_priors=prior - np.logaddexp.reduce(prior), offsets=offsets,
-        log_weights=weight - np.repeat(total, np.diff(offsets)),
-        means=means.copy(), diagonal=softplus(raw) + layout.ridge, factor=factor.copy(),
-    )  # fmt: skip
+    kind = LowRankPrecision if layout.precision else LowRank
+    log_weights = weight - np.repeat(total, np.diff(offsets))
+    pool = GaussianPool(means, kind(softplus(raw) + layout.ridge, factor), log_weights, offsets)
+    return Classifier(pool, prior - np.logaddexp.reduce(prior))
 
 
 def criterion(joint, y, options: HybridOptions, kappa: float):

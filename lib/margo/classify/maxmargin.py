@@ -18,13 +18,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margo.classify.densities import patterns
-from margo.classify.em import responsibilities
-from margo.classify.gmm import Classifier, check_samples, covariances, log_components
+from margo.classify.gmm import Classifier, check_samples
 from margo.errors import MargoError
+from margo.gaussian.covariances import filled, patterns
+from margo.gaussian.mixtures import log_components, responsibilities
+from margo.knobs import Knobs, knob
 
 # Gaussians with a smaller posterior add nothing to an expectation.
 NEGLIGIBLE = 1e-9
+
+
+@dataclass(frozen=True)
+class MarginOptions(Knobs):
+    """Max-margin Gaussians [DA08]."""
+
+    cost: float = knob(1.0, "C: price of a margin violation", above=0)
+    scale: float = knob(
+        0.25, "s: weight of the linear and constant features; large: they carry no ridge", above=0
+    )
+    balance: float = knob(
+        0.4, "features are divided by their standard deviation to this power (0: not, 1: wholly)", least=0, most=1
+    )
+    epochs: int = knob(60, "passes over the data", least=1)
+    gap: float = knob(0.005, "stop at this relative duality gap", least=0)
 
 
 @dataclass(frozen=True)
@@ -81,12 +97,12 @@ def pose(model: Classifier, x, y, cost: float, s: float, balance: float = 0.0) -
                          "max-margin training needs complete samples; classification takes missing values")  # fmt: skip
     if (y < 0).any():
         raise MargoError(f"{int((y < 0).sum())} samples have no label; max-margin training needs a label for each")
-    posteriors, _ = responsibilities(model, x, y)
+    responsible = responsibilities(model.pool, x, y)[0].argmax(axis=1)
     centre = x.mean(axis=0)
     spread = x.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0) ** balance
     scale = scale * np.sqrt((((x - centre) / scale) ** 2).sum(axis=1).mean())
-    return Problem((x - centre) / scale, y, posteriors.argmax(axis=1), model.offsets, centre, scale, cost, s, model)
+    return Problem((x - centre) / scale, y, responsible, model.pool.offsets, centre, scale, cost, s, model)
 
 
 def pack_matrices(matrices) -> np.ndarray:
@@ -163,11 +179,12 @@ def to_model(problem: Problem, packed) -> MaxMargin:
 
 def from_classifier(problem: Problem, model: Classifier) -> np.ndarray:
     """Packed parameters whose scores are -2 log of the likelihoods of ``model``, up to one common number."""
-    inverse = np.linalg.inv(covariances(model))
-    means = model.means - problem.centre
+    pool = model.pool
+    inverse = np.linalg.inv(pool.covariances.dense())
+    means = pool.means - problem.centre
     psi = inverse * np.outer(problem.scale, problem.scale)
     linear = -2.0 * (inverse @ means[:, :, None])[:, :, 0] * problem.scale
-    log_p = model.log_weights + model.log_priors[model.owner] + 0.5 * np.linalg.slogdet(inverse)[1]
+    log_p = pool.log_weights + model.log_priors[pool.owners] + 0.5 * np.linalg.slogdet(inverse)[1]
     constant = np.einsum("kd,kde,ke->k", means, inverse, means) - 2.0 * log_p
     tail = np.concatenate([linear, (constant - constant.mean())[:, None]], axis=1) / problem.s
     return np.concatenate([pack_matrices(psi), tail], axis=1)
@@ -189,13 +206,13 @@ def descend(problem: Problem, start, steps: int, clock=None, seconds: float = np
         gradient = packed - problem.cost * pull(problem, coefficients)
         for _ in range(40):
             trial = project(packed - step * gradient, dims)
-            reached, found = objective_and_slope(problem, trial)
+            reached, slope = objective_and_slope(problem, trial)
             if reached < value:
                 break
             step *= 0.5
         else:
             break
-        packed, value, coefficients, step = trial, reached, found, step * 1.2
+        packed, value, coefficients, step = trial, reached, slope, step * 1.2
         reports.append({"iteration": iteration, "objective": -value, "frames": len(problem.x)})
         if clock and clock() - began > seconds:
             break
@@ -225,19 +242,16 @@ def _complete(model: MaxMargin, x) -> np.ndarray:
 
 def _expected(model: MaxMargin, x, seen) -> np.ndarray:
     """Expected scores [N, K] of samples in which the same values are ``seen``."""
-    start, gap = model.start, ~seen
-    log_p = log_components(start, x) + start.log_weights + start.log_priors[start.owner]
+    pool, gap = model.start.pool, ~seen
+    log_p = log_components(pool, x) + model.start.log_priors[pool.owners]
     posteriors = np.exp(log_p - np.logaddexp.reduce(log_p, axis=1)[:, None])
-    spread = covariances(start)
+    spread = pool.covariances.dense()
     expected = np.zeros((len(x), len(model.psi)))
     for k in np.flatnonzero(posteriors.max(axis=0) > NEGLIGIBLE):
-        cross = spread[k][np.ix_(seen, gap)]
-        gain = np.linalg.solve(spread[k][np.ix_(seen, seen)], cross)
-        filled = x.copy()
-        filled[:, gap] = start.means[k, gap] + (x[:, seen] - start.means[k, seen]) @ gain
-        rest = (spread[k][np.ix_(gap, gap)] - cross.T @ gain) / np.outer(model.scale[gap], model.scale[gap])
+        whole, rest = filled(x, seen, pool.means[k], spread[k])
+        rest = rest / np.outer(model.scale[gap], model.scale[gap])
         trace = np.einsum("rij,ij->r", model.psi[:, gap][:, :, gap], rest)
-        expected += posteriors[:, k, None] * (_complete(model, filled) + trace)
+        expected += posteriors[:, k, None] * (_complete(model, whole) + trace)
     return expected
 
 

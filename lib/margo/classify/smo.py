@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from margo.classify.maxmargin import Problem, objective, project
-from margo.classify.options import MarginOptions
+from margo.classify.maxmargin import MarginOptions, Problem, objective, project
 
 # A sample that stays at zero rests for 1, 2, 4, ... epochs, at most this many.
 LONGEST_REST = 8
@@ -56,7 +55,7 @@ def run_epoch(state: State, problem: Problem, order) -> State:
     """One pass of sample steps in ``order``, then the semidefinite step and the certificate."""
     alpha, phi, rest = state.alpha.copy(), state.phi.copy(), state.rest.copy()
     sample_steps(problem.x, problem.y, problem.responsible, problem.offsets, problem.s, problem.cost, alpha, phi, rest,
-                 LONGEST_REST, order)  # fmt: skip
+                 order)  # fmt: skip
     part = phi - state.gamma
     phi = project(part, problem.x.shape[1])
     dual = alpha.sum() - 0.5 * (phi**2).sum()
@@ -65,7 +64,7 @@ def run_epoch(state: State, problem: Problem, order) -> State:
 
 
 @njit(cache=True, fastmath=True)
-def sample_steps(x, y, responsible, offsets, s, cost, alpha, phi, rest, longest_rest, order):
+def sample_steps(x, y, responsible, offsets, s, cost, alpha, phi, rest, order):
     """For each sample of ``order`` the exact maximum over its own multipliers; ``alpha phi rest`` change in place."""
     D, (K, P) = x.shape[1], phi.shape
     root2 = np.sqrt(2.0)
@@ -125,7 +124,7 @@ def sample_steps(x, y, responsible, offsets, s, cost, alpha, phi, rest, longest_
         if moved != 0.0:
             for p in range(P):
                 phi[own, p] -= moved * feature[p]
-        rest[i, 1] = min(max(1, 2 * rest[i, 1]), longest_rest) if after == 0.0 and held == 0.0 else 0
+        rest[i, 1] = min(max(1, 2 * rest[i, 1]), LONGEST_REST) if after == 0.0 and held == 0.0 else 0
         rest[i, 0] = rest[i, 1]
 
 

@@ -6,22 +6,105 @@ caller's affair.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from margo.errors import MargoError, refuse
-from margo.estimate.options import MlOptions
+from margo.estimate.criterion import Criterion
+from margo.estimate.moves import check_result
 from margo.estimate.stats import Stats, add_gaussians
+from margo.gaussian.likelihood import batches, evaluate, scorer
+from margo.gaussian.pool import GaussianPool
+from margo.knobs import Knobs, knob
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import evaluate, scorer
-from margo.model.pool import GaussianPool
 from margo.search.forward_backward import posteriors
 
 BATCH = 1024  # frames of utterances with the same transcript that are taken at a time
-DEFAULTS = MlOptions()
 PERTURBATION = 0.2  # standard deviations, as HHEd MU
+TYING = ("none", "state", "global")
+
+
+@dataclass(frozen=True)
+class MlOptions(Knobs):
+    """Baum-Welch, and mixtures that grow."""
+
+    mixtures: int = knob(1, "Gaussians per state to end with", least=1)
+    tie_variances: str = knob("none", "which Gaussians share one variance: none, those of a state, all", TYING)
+    variance_floor: float = knob(0.01, "smallest variance, as a part of the data's own (HTK's varFloor1)", least=0)
+    dead_weight: float = knob(
+        1e-5, "a component whose weight falls to this is dead until the next split (HTK's MINMIX)", least=0
+    )
+    prune: float = knob(0.0, "component posteriors up to this are left out (HTK: 4.5e-5)", least=0)
+    iterations: int = knob(20, "most iterations at each number of mixtures", least=1)
+    tolerance: float = knob(0.01, "stop when the log-likelihood per frame rises by less than this", least=0)
+    double: bool = knob(False, "matrix products in float64 instead of float32")
+    anneal: int = knob(
+        0, "first passes behind a flat start, with one variance for all, while the log-likelihoods' scale rises to 1",
+        least=0, needs={"init": False},
+    )  # fmt: skip
+    anneal_from: float = knob(0.01, "the scale that they start with", above=0, most=1, needs={"anneal": True})
+
+
+DEFAULTS = MlOptions()
+
+
+class Ml(Criterion):
+    """Baum-Welch to convergence, mixtures doubled, and again, until there are as many as asked for.
+
+    Memory: passes at this number of mixtures, negative while annealing, and the objective of the last one. The result
+    is the last model.
+    """
+
+    name = "ml"
+    picks = False
+    limit = None
+
+    def begin(self, hmms: HmmSet) -> dict:
+        flat = (hmms.pool.means == hmms.pool.means[0]).all()
+        return {"passes": -self.options.anneal if flat else 0, "objective": None}
+
+    def scale(self, memory: dict) -> float:
+        """Of the log-likelihoods of frames: 1, but less while annealing."""
+        passes = memory["passes"]
+        return self.options.anneal_from ** (-passes / self.options.anneal) if passes < 0 else 1.0
+
+    def accumulate(self, memory: dict, hmms: HmmSet, utterances) -> Stats:
+        return accumulate(hmms, utterances, self.options, self.scale(memory))
+
+    def report(self, stats: Stats, memory: dict) -> dict:
+        return {
+            "objective": stats.objective / max(stats.frames, 1) / self.scale(memory),
+            "frames": stats.frames,
+            "utterances": stats.utterances,
+            "dropped": len(stats.dropped),
+            **({"scale": self.scale(memory)} if memory["passes"] < 0 else {}),
+        }
+
+    def update(self, hmms: HmmSet, stats: Stats, memory: dict, corpus=None):
+        options, passes = self.options, memory["passes"] + 1
+        mixtures = int(hmms.pool.sizes.max())
+        # One variance for all while annealing: where some are wide, their states swallow what fits nowhere.
+        tied = options if passes > 0 else replace(options, tie_variances="global")
+        hmms, report = update(hmms, stats, tied)
+        objective = report["objective"]
+        report = {"floored": report["floored"], "dead": report["dead"], "mixtures": mixtures}
+        if passes <= 0:
+            return hmms, {"passes": passes, "objective": None}, report
+        if passes < options.iterations and not converged(memory["objective"], objective, options.tolerance):
+            return hmms, {"passes": passes, "objective": objective}, report
+        if mixtures >= options.mixtures:
+            return hmms, None, report
+        return grown(hmms, options.mixtures), {"passes": 0, "objective": None}, report
+
+
+def grown(hmms: HmmSet, mixtures: int) -> HmmSet:
+    """``hmms`` with twice as many components a state, but not more than ``mixtures``."""
+    now = int(hmms.pool.sizes.max())
+    if mixtures < now:
+        raise MargoError(f"--mixtures is {mixtures}, the model has {now} already")
+    return hmms if mixtures == now else split(hmms, min(2 * now, mixtures))
 
 
 def unusable(hmms: HmmSet, x: np.ndarray, words) -> str | None:
@@ -40,36 +123,43 @@ def unusable(hmms: HmmSet, x: np.ndarray, words) -> str | None:
     return None
 
 
-def accumulate(
-    hmms: HmmSet, utterances: Iterable[tuple], options: MlOptions = DEFAULTS, scale: float = 1.0
-) -> Stats:  # fmt: skip
-    """Statistics of one pass of the E-step over ``utterances``.
-
-    Utterances with the same transcript share a graph and go through the products together. ``scale`` below 1, of the
-    log-likelihoods of frames, makes posteriors softer (annealing), and ``log_likelihood`` that of the scaled ones.
-    """
-    stats = Stats.zeros(hmms)
-    dropped = []
+def by_words(hmms: HmmSet, utterances: Iterable[tuple]) -> tuple[dict[tuple, list], list[tuple[str, str]]]:
+    """``({words: [(name, x), ...]}, dropped)``: those with the same words are done together."""
     groups: dict[tuple, list] = {}
+    dropped = []
     for name, x, words in utterances:
         reason = unusable(hmms, x, words)
         if reason:
             dropped.append((name, reason))
         else:
             groups.setdefault(tuple(words), []).append((name, x))
+    return groups, dropped
+
+
+def accumulate(
+    hmms: HmmSet, utterances: Iterable[tuple], options: MlOptions = DEFAULTS, scale: float = 1.0
+) -> Stats:  # fmt: skip
+    """Statistics of one pass of the E-step over ``utterances``.
+
+    Utterances with the same transcript share a graph and go through the products together. ``scale`` below 1, of the
+    log-likelihoods of frames, makes posteriors softer (annealing), and the objective that of the scaled ones.
+    """
+    stats = Stats.zeros(hmms)
+    groups, dropped = by_words(hmms, utterances)
     dtype = np.float64 if options.double else np.float32
     for words, members in groups.items():
         graph = align_graph(hmms, words)
         compiled = scorer(hmms.pool, graph.states, dtype)
         arc_counts = np.zeros(graph.n_arcs)
-        for batch in _batches(members):
+        for run in batches([len(x) for _, x in members], BATCH):
+            batch = members[run]
             evaluation = evaluate(compiled, np.concatenate([x for _, x in batch]))
             lengths = np.array([len(x) for _, x in batch])
             found = posteriors(graph, evaluation.log_likelihoods, np.concatenate([[0], np.cumsum(lengths)]), scale)
             add_gaussians(stats, compiled, evaluation, found.occupancies, options.prune)
             arc_counts += found.arc_counts
             counted = np.isfinite(found.log_likelihood)
-            stats.log_likelihood += float(found.log_likelihood[counted].sum())
+            stats.objective += float(found.log_likelihood[counted].sum())
             stats.frames += int(lengths[counted].sum())
             stats.utterances += int(counted.sum())
             for i in np.flatnonzero(~counted):
@@ -109,7 +199,7 @@ def update(hmms: HmmSet, stats: Stats, options: MlOptions = DEFAULTS) -> tuple[H
         pool=GaussianPool(means, variances, log_weights, pool.offsets),
     )
     report = {
-        "objective": stats.log_likelihood / max(stats.frames, 1),
+        "objective": stats.objective / max(stats.frames, 1),
         "frames": stats.frames,
         "utterances": stats.utterances,
         "dropped": len(stats.dropped),
@@ -157,31 +247,6 @@ def converged(previous: float | None, current: float, tolerance: float) -> bool:
     return previous is not None and current - previous < tolerance
 
 
-def baum_welch(
-    hmms: HmmSet, utterances: list[tuple], iterations: int, options: MlOptions = DEFAULTS
-) -> tuple[HmmSet, list[dict]]:  # fmt: skip
-    """Up to ``iterations`` passes in this process, until :func:`converged`; the model and one report a pass."""
-    reports: list[dict] = []
-    for _ in range(iterations):
-        stats = accumulate(hmms, utterances, options)
-        hmms, report = update(hmms, stats, options)
-        reports.append(report)
-        if len(reports) > 1 and converged(reports[-2]["objective"], report["objective"], options.tolerance):
-            break
-    return hmms, reports
-
-
-def _batches(members: list) -> Iterable[list]:
-    batch, frames = [], 0
-    for member in members:
-        if batch and frames + len(member[1]) > BATCH:
-            yield batch
-            batch, frames = [], 0
-        batch.append(member)
-        frames += len(member[1])
-    yield batch
-
-
 def _weights(pool: GaussianPool, occupancy: np.ndarray, dead_weight: float) -> tuple[np.ndarray, np.ndarray]:
     """New log weights [K] and which components live; a state without data keeps its own."""
     owners = pool.owners
@@ -224,17 +289,3 @@ def _check(hmms: HmmSet, stats: Stats) -> None:
         raise MargoError("no usable utterance" + (f": {'; '.join(reasons[:5])}" if reasons else ""))
     bad = ~np.isfinite(stats.occupancy) | (stats.occupancy < 0)
     refuse([f"{hmms.place(k)}: occupancy {stats.occupancy[k]}" for k in np.flatnonzero(bad)[:20]], "statistics")
-
-
-def check_result(hmms: HmmSet, means: np.ndarray, variances: np.ndarray, occupancy: np.ndarray) -> None:
-    faults = []
-    for name, values, wrong in (
-        ("mean", means, ~np.isfinite(means)),
-        ("variance", variances, ~(np.isfinite(variances) & (variances > 0))),
-    ):
-        for k in np.flatnonzero(wrong.any(axis=1))[:20]:
-            d = int(np.flatnonzero(wrong[k])[0])
-            faults.append(
-                f"{hmms.place(k)}: {name} of dimension {d} is {values[k, d]:.6g}, occupancy {occupancy[k]:.6g}"
-            )
-    refuse(faults, "update")

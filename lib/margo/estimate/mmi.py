@@ -10,26 +10,26 @@ MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: w
 reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so that
 each word of the reference found in its place counts 1; silence earns nothing.
 
-The update is extended Baum-Welch (:mod:`margo.estimate.ebw`) with D = growth * (occupancy in the denominator), and
+The update is extended Baum-Welch (:mod:`margo.gaussian.ebw`) with D = growth * (occupancy in the denominator), and
 I-smoothing: tau frames of each Gaussian's numerator mean and variance added to its numerator.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from margo.estimate.ebw_hmm import ebw_step
-from margo.estimate.ml import unusable
-from margo.estimate.options import MmiOptions
+from margo.estimate.criterion import Criterion, IterationOptions
+from margo.estimate.ml import by_words
+from margo.estimate.moves import PARAMETERS, ebw_step
 from margo.estimate.paths import misfit
-from margo.estimate.signed import gradients
 from margo.estimate.stats import Stats, add_contested, add_gaussians, add_moments
+from margo.gaussian.likelihood import batches, evaluate, flatten, scorer
+from margo.gaussian.room import Room
+from margo.knobs import knob
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import evaluate, flatten, scorer
-from margo.model.room import Room
 from margo.search.forward_backward import posteriors
 from margo.search.network import Network, network, string_network
 from margo.search.scaled import scaled_posteriors
@@ -40,100 +40,62 @@ BATCH = 1024  # frames that go through the products together
 ROUNDING = 1e-12  # part of a path's score by which it may differ when summed in another order
 
 
-@dataclass(eq=False)
-class MmiStats:
-    """Additive. ``net``: Gaussian statistics of the numerator less those of the denominator, times kappa (its
-    log_likelihood is the objective); ``against`` [K]: those occupancies of the denominator alone; transitions_for and
-    transitions_against [P]: expected counts; ``numerator``: its own statistics, kept only for I-smoothing;
-    ``errors``: utterances recognised wrongly."""
+@dataclass(frozen=True)
+class MmiOptions(IterationOptions):
+    """Maximum mutual information by extended Baum-Welch."""
 
-    net: Stats
-    against: np.ndarray
-    transitions_for: np.ndarray
-    transitions_against: np.ndarray
-    numerator: Stats | None
-    errors: int
-
-    def __add__(self, other: "MmiStats") -> "MmiStats":
-        return MmiStats(
-            self.net + other.net,
-            self.against + other.against,
-            self.transitions_for + other.transitions_for,
-            self.transitions_against + other.transitions_against,
-            None if self.numerator is None else self.numerator + other.numerator,
-            self.errors + other.errors,
-        )
+    acoustic_scale: float = knob(0.03, "kappa: log-likelihoods of frames are multiplied by this", above=0)
+    growth: float = knob(2.0, "E: the smoothing constant D is this times the denominator's occupancy", above=0)
+    tau: float = knob(0.0, "I-smoothing: frames of each Gaussian's own data added to its numerator", least=0)
+    boost: float = knob(0.0, "boosted MMI: how much less a right word counts in the denominator", least=0)
+    parameters: tuple[str, ...] = knob(("means", "variances"), "kinds of parameters to train", PARAMETERS)
+    check: int = knob(2, "iterations between trials on the development data", least=1)
+    double: bool = knob(False, "matrix products in float64 instead of float32")
 
 
-def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> MmiStats:  # noqa: B008
+class Mmi(Criterion):
+    """Every pass is fresh. A step that lowered the objective was too long: D doubles from then on."""
+
+    name = "mmi"
+
+    def begin(self, hmms: HmmSet) -> dict:
+        return {"objective": -np.inf, "caution": 1.0}
+
+    def accumulate(self, memory: dict, hmms: HmmSet, utterances) -> Stats:
+        return accumulate(hmms, utterances, self.options)
+
+    def update(self, hmms: HmmSet, stats: Stats, memory: dict, corpus=None):
+        caution = memory["caution"] * (2 if stats.objective < memory["objective"] else 1)
+        hmms, report = update(hmms, stats, replace(self.options, growth=caution * self.options.growth))
+        return hmms, {"objective": stats.objective, "caution": caution}, report
+
+
+def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> Stats:
     """Statistics of ``(name, x[T, D], words)`` utterances."""
     space = _compiled(hmms, options)
     space.begin()
-    stats = MmiStats(
-        Stats.zeros(hmms),
-        np.zeros(hmms.pool.n_gaussians),
-        np.zeros(len(hmms.log_transitions)),
-        np.zeros(len(hmms.log_transitions)),
-        Stats.zeros(hmms) if options.tau else None,
-        0,
-    )
-    groups: dict[tuple, list] = {}  # utterances with the same words are done together
-    dropped = []
-    for name, x, words in utterances:
-        reason = unusable(hmms, x, words)
-        if reason:
-            dropped.append((name, reason))
-        else:
-            groups.setdefault(tuple(words), []).append((name, x))
-    batch, frames = [], 0
-    for words, members in groups.items():
-        for name, x in members:
-            if batch and frames + len(x) > BATCH:
-                dropped += space.add(stats, batch)
-                batch, frames = [], 0
-            batch.append((name, x, words))
-            frames += len(x)
-    dropped += space.add(stats, batch) if batch else []
+    stats = Stats.zeros(hmms)
+    stats.own = Stats.zeros(hmms) if options.tau else None
+    groups, dropped = by_words(hmms, utterances)
+    ordered = [(name, x, words) for words, members in groups.items() for name, x in members]
+    for run in batches([len(x) for _, x, _ in ordered], BATCH):
+        dropped += space.add(stats, ordered[run])
     space.finish(stats)
-    stats.net.dropped = tuple(dropped)
+    stats.dropped = tuple(dropped)
     return stats
 
 
-def update(hmms: HmmSet, stats: MmiStats, options: MmiOptions = MmiOptions()) -> tuple[HmmSet, dict]:  # noqa: B008
-    """One EBW step; the report's objective is that of the model that came in, per utterance."""
-    occupancy, first, second, transitions = _net(hmms, stats)
+def update(hmms: HmmSet, stats: Stats, options: MmiOptions = MmiOptions()) -> tuple[HmmSet, dict]:
+    """One EBW step, with I-smoothing."""
     if options.tau:
-        own = _about_means(hmms, stats.numerator)
+        means = hmms.pool.means
+        (occupancy, first, second), own = stats.about(means), stats.own.about(means)
         seen = own[0] > 0
         safe = np.where(seen, own[0], 1.0)[:, None]
         weight = options.tau * options.acoustic_scale  # statistics are in units of kappa frames
-        occupancy = occupancy + weight * seen
-        first, second = first + weight * own[1] / safe, second + weight * own[2] / safe
-    net, against = (occupancy, first, second, transitions), (stats.against, stats.transitions_against)
-    updated, report = ebw_step(hmms, net, against, options.parameters, options.growth)
-    objective = stats.net.log_likelihood / max(stats.net.utterances, 1)
-    return updated, {
-        "objective": objective,
-        "train_errors": stats.errors,
-        "utterances": stats.net.utterances,
-        "frames": stats.net.frames,
-        **report,
-    }
-
-
-def gradient(hmms: HmmSet, stats: MmiStats) -> dict[str, np.ndarray]:
-    """Gradient of the summed objective, by kind of parameter (see :func:`margo.estimate.signed.gradients`)."""
-    return gradients(hmms, *_net(hmms, stats))
-
-
-def _net(hmms: HmmSet, stats: MmiStats) -> tuple[np.ndarray, ...]:
-    return *_about_means(hmms, stats.net), stats.transitions_for - stats.transitions_against
-
-
-def _about_means(hmms: HmmSet, stats: Stats) -> tuple[np.ndarray, ...]:
-    """``(occupancy, first, second)`` moved from the statistics' centre to each Gaussian's mean."""
-    n, gap = stats.occupancy[:, None], hmms.pool.means - stats.centre
-    return stats.occupancy, stats.first - n * gap, stats.second - 2 * gap * stats.first + n * gap**2
+        stats = replace(stats, centre=means, occupancy=occupancy + weight * seen, first=first + weight * own[1] / safe,
+                        second=second + weight * own[2] / safe)  # fmt: skip
+    return ebw_step(hmms, stats, options.parameters, options.growth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +132,7 @@ class _Space:
         self.moments = np.zeros((self.compiled.gaussians.size, len(self.compiled.matrix)))
         self.against = np.zeros(self.compiled.gaussians.shape)
 
-    def add(self, stats: MmiStats, batch) -> list[tuple[str, str]]:
+    def add(self, stats: Stats, batch) -> list[tuple[str, str]]:
         """Statistics of a batch; returns the utterances that had to be dropped."""
         kappa = self.options.acoustic_scale
         evaluation = evaluate(self.compiled, np.concatenate([x for _, x, _ in batch]), self.room)
@@ -189,32 +151,33 @@ class _Space:
             own = np.arange(len(batch)) >= first
             own &= (np.arange(len(batch)) < last) & (objectives > -np.inf)
             totals = self.run(net, lambda words=words: align_graph(self.hmms, words), flat, bounds, own, above,
-                              stats.transitions_for)  # fmt: skip
+                              stats.transitions)  # fmt: skip
             objectives[own] += totals[own]
             spoken[own] += best_scores(net, scores, bounds, own)[own]
         fits = objectives > -np.inf
         if self.options.boost:
             flat = self.flattened("boosted", scores - self.boosts(batch, scores, bounds, fits))
         totals = self.run(self.network, lambda: self.graph, flat, bounds, fits, below, stats.transitions_against)
-        stats.net.log_likelihood += float((objectives[fits] - totals[fits]).sum())
-        stats.net.utterances += int(fits.sum())
-        stats.net.frames += int(lengths[fits].sum())
+        stats.objective += float((objectives[fits] - totals[fits]).sum())
+        stats.utterances += int(fits.sum())
+        stats.frames += int(lengths[fits].sum())
         best = best_scores(self.decoder, scores, bounds, fits)
         stats.errors += int((spoken < best - ROUNDING * np.abs(best))[fits].sum())
         for i in np.flatnonzero(~fits):
             above[bounds[i] : bounds[i + 1]] = below[bounds[i] : bounds[i + 1]] = 0
-        if stats.numerator is not None:
-            add_gaussians(stats.numerator, self.compiled, evaluation, kappa * above)
+        if stats.own is not None:
+            add_gaussians(stats.own, self.compiled, evaluation, kappa * above)
         add_contested(self.moments, self.against, evaluation, above, below)
         return [
             (batch[i][0], misfit(int(lengths[i]), string_score(self.hmms, batch[i][2]))) for i in np.flatnonzero(~fits)
         ]
 
-    def finish(self, stats: MmiStats) -> None:
+    def finish(self, stats: Stats) -> None:
         """Hand over what the batches have summed."""
         kappa, gaussians = self.options.acoustic_scale, self.compiled.gaussians
-        add_moments(stats.net, self.compiled, kappa * self.moments)
+        add_moments(stats, self.compiled, kappa * self.moments)
         stats.against[gaussians[gaussians >= 0]] += kappa * self.against[gaussians >= 0]
+        stats.transitions -= stats.transitions_against  # until now those for
 
     def flattened(self, name: str, scores: np.ndarray) -> "_Flat":
         linear = self.room.array(name, scores.shape, self.compiled.matrix.dtype)

@@ -11,11 +11,11 @@ import numpy as np
 from numba import njit
 
 from margo.estimate.ml import unusable
-from margo.estimate.signed import Signed
+from margo.estimate.stats import Stats
+from margo.gaussian.likelihood import Scorer, log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, string_score
 from margo.model.graph import Graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import Scorer, log_likelihoods, scorer
 from margo.search.nbest import nbest
 from margo.search.strings import StringTable, align_strings, string_table
 
@@ -67,8 +67,12 @@ def searcher(hmms: HmmSet, dtype=np.float32) -> Searcher:
     return Searcher(hmms, graph, scorer(hmms.pool, graph.states, dtype), string_table(hmms, graph.states))
 
 
-def find_paths(search: Searcher, utterances, competitors: int = 5) -> Paths:
-    """Paths of ``(name, x[T, D], words)`` utterances and of up to ``competitors`` strings each that are not theirs."""
+def find_paths(search: Searcher, utterances, competitors: int = 5, listed: dict | None = None) -> Paths:
+    """Paths of ``(name, x[T, D], words)`` utterances and of up to ``competitors`` strings each that are not theirs.
+
+    ``listed`` has the best strings of each utterance under this very model, best first, tuples of words: at least one
+    more than ``competitors`` where there are so many. Without it they are searched for.
+    """
     hmms, isolated = search.hmms, search.hmms.meta.get("grammar", {}).get("kind") == "isolated"
     names, words, blocks, first, dropped = [], [], [], [0], []
     for name, x, reference in utterances:
@@ -78,11 +82,14 @@ def find_paths(search: Searcher, utterances, competitors: int = 5) -> Paths:
             continue
         spoken = tuple(hmms.word_index[word] for word in reference)
         scores = log_likelihoods(search.compiled, x)
-        if isolated:
-            strings = [spoken, *((word,) for word in range(len(hmms.words)) if (word,) != spoken)]
+        if listed is not None:
+            rivals = [tuple(hmms.word_index[word] for word in string) for string in listed[name][: competitors + 1]]
+        elif isolated:
+            rivals = [(word,) for word in range(len(hmms.words))]
         else:
-            found = nbest(search.graph, scores, competitors + 1)
-            strings = [spoken, *[h.words for h in found if h.words != spoken][:competitors]]
+            rivals = [hypothesis.words for hypothesis in nbest(search.graph, scores, competitors + 1)]
+        rivals = [string for string in rivals if string != spoken]
+        strings = [spoken, *(rivals if isolated else rivals[:competitors])]
         block = align_strings(search.table, strings, scores)
         grammar = np.array([string_score(hmms, [hmms.words[word] for word in string]) for string in strings])
         totals = block.scores + grammar
@@ -174,23 +181,27 @@ def score_paths(hmms: HmmSet, x: np.ndarray, paths: Paths, places: Slots) -> Sco
 
 def weigh_paths(
     hmms: HmmSet, x: np.ndarray, paths: Paths, places: Slots, scored: Scored, weights: np.ndarray
-) -> Signed:
-    """Statistics of ``sum_p weights[p] * (frames of path p)``; weights [P] may be of either sign.
+) -> Stats:
+    """Statistics, about the current means, of ``sum_p weights[p] * (frames of path p)``; weights [P] of either sign.
 
     A slot's weight is the sum over the paths through it: what the reference and a competitor share cancels first.
     """
-    signed = Signed.zeros(hmms)
+    stats = Stats.zeros(hmms, hmms.pool.means)
     per_slot = np.bincount(places.slot, np.repeat(weights, np.diff(places.path_start)), len(places.state))
     # Paths that cancel do so up to rounding; what is left of them must not count as occupancy.
     per_slot[np.abs(per_slot) < 1e-13 * np.abs(weights).max(initial=0.0)] = 0.0
+    sides = np.zeros((2, hmms.pool.n_gaussians))
     _moments(x, places.frame, places.state, per_slot, scored.posteriors, hmms.pool.means, hmms.pool.offsets,
-             signed.occupancy, signed.first, signed.second)  # fmt: skip
+             sides, stats.first, stats.second)  # fmt: skip
+    stats.occupancy, stats.against = sides[0] - sides[1], sides[1]
     per_transition = np.repeat(weights, np.diff(paths.transition_start))
-    for side, sign in enumerate((1, -1)):
-        signed.transitions[side] += np.bincount(
-            paths.transitions, np.maximum(sign * per_transition, 0.0), len(hmms.log_transitions)
-        )
-    return signed
+    ups, stats.transitions_against = (
+        np.bincount(paths.transitions, np.maximum(sign * per_transition, 0.0), len(hmms.log_transitions))
+        for sign in (1, -1)
+    )
+    stats.transitions = ups - stats.transitions_against
+    stats.dropped, stats.utterances, stats.frames = paths.dropped, paths.n_utterances, int(paths.bounds[-1])
+    return stats
 
 
 def path_constants(hmms: HmmSet, paths: Paths, before: HmmSet) -> np.ndarray:
@@ -260,19 +271,19 @@ def _components(x, frame, state, means, precisions, constants, offsets, logs, po
 
 
 @njit(cache=True)
-def _moments(x, frame, state, weights, posteriors, means, offsets, occupancy, first, second):
-    """Adds each slot's weight, shared out over components: positive weights to row 0, negative ones to row 1."""
+def _moments(x, frame, state, weights, posteriors, means, offsets, sides, first, second):
+    """Adds each slot's weight, shared out over components: to ``sides`` [2, K] for or against, to the rest net."""
     for j in range(len(frame)):
         if weights[j] == 0.0:
             continue
-        side, size = (0, weights[j]) if weights[j] > 0 else (1, -weights[j])
+        side = 0 if weights[j] > 0 else 1
         begin = offsets[state[j]]
         for m in range(offsets[state[j] + 1] - begin):
-            k, share = begin + m, size * posteriors[j, m]
+            k, share = begin + m, weights[j] * posteriors[j, m]
             if share == 0.0:
                 continue
-            occupancy[side, k] += share
+            sides[side, k] += abs(share)
             for d in range(means.shape[1]):
                 gap = x[frame[j], d] - means[k, d]
-                first[side, k, d] += share * gap
-                second[side, k, d] += share * gap * gap
+                first[k, d] += share * gap
+                second[k, d] += share * gap * gap

@@ -1,60 +1,49 @@
 """Additive sufficient statistics: what one pass over data leaves behind, whatever the criterion."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numba import njit
 
+from margo.gaussian.likelihood import Evaluation, Scorer
+from margo.gaussian.moments import Moments
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import Evaluation, Scorer, centre_of
 
 FRAMES = 2048  # summed in the products' own precision; longer sums continue in float64
 
 
 @dataclass(eq=False)
-class Stats:
-    """Sums over frames and Gaussians of posterior-weighted moments, about the fixed point ``centre``.
+class Stats(Moments):
+    """Moments of frames, whose weights count for a Gaussian or against it, and what else a pass over utterances leaves.
 
-    occupancy [K], first [K, D] = sum gamma (x - centre), second [K, D] = sum gamma (x - centre)^2, transitions [P]
-    (expected counts), log_likelihood, frames and utterances that counted, ``dropped`` as (utterance, reason) pairs, all
-    float64. The centre comes from the model, so that all chunks of a pass share it; sums about it keep their digits.
+    The moments and transitions [P] (expected counts) are net, for minus against; ``against`` [K] and
+    transitions_against [P] are the negative sides alone (none in maximum likelihood), positive numbers. objective, and
+    errors (utterances recognised wrongly), frames and utterances that counted, ``dropped`` as (utterance, reason)
+    pairs; ``own``: the positive side's statistics, where I-smoothing needs them.
     """
 
-    centre: np.ndarray
-    occupancy: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
     transitions: np.ndarray
-    log_likelihood: float = 0.0
+    against: np.ndarray
+    transitions_against: np.ndarray
+    objective: float = 0.0
+    errors: int = 0
     frames: int = 0
     utterances: int = 0
     dropped: tuple[tuple[str, str], ...] = ()
+    own: "Stats | None" = None
 
     @classmethod
-    def zeros(cls, hmms: HmmSet) -> "Stats":
-        shape = hmms.pool.means.shape
-        return cls(
-            centre_of(hmms.pool),
-            np.zeros(shape[0]),
-            np.zeros(shape),
-            np.zeros(shape),
-            np.zeros(len(hmms.log_transitions)),
-        )
+    def zeros(cls, hmms: HmmSet, centre: np.ndarray | None = None) -> "Stats":
+        (gaussians, dimension), transitions = hmms.pool.means.shape, len(hmms.log_transitions)
+        shapes = (gaussians, (gaussians, dimension), (gaussians, dimension), transitions, gaussians, transitions)
+        return cls(hmms.pool.centre if centre is None else centre, *map(np.zeros, shapes))
 
     def __add__(self, other: "Stats") -> "Stats":
         if not np.array_equal(self.centre, other.centre):
             raise ValueError("statistics of different models cannot be added")
-        return Stats(
-            self.centre,
-            self.occupancy + other.occupancy,
-            self.first + other.first,
-            self.second + other.second,
-            self.transitions + other.transitions,
-            self.log_likelihood + other.log_likelihood,
-            self.frames + other.frames,
-            self.utterances + other.utterances,
-            self.dropped + other.dropped,
-        )
+        names = [field.name for field in fields(self) if field.name not in ("centre", "own")]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return Stats(self.centre, **sums, own=None if self.own is None else self.own + other.own)
 
     def means(self) -> np.ndarray:
         """Mean of the data each Gaussian saw, [K, D]; NaN where it saw none."""

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from margo.errors import MargoError
-from margo.formats.datacheck import OVERSHOOT
 
 # Subtypes of libsndfile whose values are 16-bit integers or fewer; all others are read as reals and scaled.
 INTEGER = {"PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW"}
 SPHERE_CODINGS = {"pcm": "pcm", "ulaw": "ULAW", "mu-law": "ULAW", "mulaw": "ULAW", "alaw": "ALAW", "a-law": "ALAW"}
 BYTE_ORDERS = {"01": "LITTLE", "0123": "LITTLE", "012": "LITTLE", "10": "BIG", "3210": "BIG", "210": "BIG"}
 UNKNOWN_LENGTH = (0, 0xFFFFFFFF, 0x7FFFFFFF)  # in RIFF headers of programs that wrote to a pipe
+OVERSHOOT = 0.5  # seconds a segment may end after its recording
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,21 @@
 
 import numpy as np
 
-from margo.classify.gmm import KINDS, Classifier
+from margo.classify.gmm import Classifier
 from margo.classify.maxmargin import MaxMargin
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import read_npz, write_npz
+from margo.gaussian.covariances import TYPES
+from margo.gaussian.pool import GaussianPool
 
 FORMAT = "margo-classifier-1"
 GAUSSIAN = ("log_priors", "offsets", "log_weights", "means", "diagonal", "factor")
+STORED = {  # names of the arrays in the file, and of what a type of covariance has in them
+    "diagonal": {"diagonal": "variances"},
+    "full": {"factor": "matrices"},
+    "dplr": {"diagonal": "diagonal", "factor": "factor"},
+    "dplr-precision": {"diagonal": "diagonal", "factor": "factor"},
+}
 MARGIN = ("centre", "scale", "offsets", "psi", "linear", "constant")
 
 
@@ -18,7 +26,11 @@ def arrays_of(model: Classifier | MaxMargin) -> tuple[str, dict[str, np.ndarray]
         kind, start = arrays_of(model.start)
         start = {f"start_{name}": value for name, value in start.items()} | {"start_kind": np.array(kind)}
         return "max-margin", {name: np.asarray(getattr(model, name)) for name in MARGIN} | start
-    return model.kind, {name: np.asarray(getattr(model, name)) for name in GAUSSIAN}
+    pool, kind = model.pool, model.pool.covariances.kind
+    arrays = {name: getattr(pool, name) for name in ("offsets", "log_weights", "means")}
+    arrays |= {"diagonal": np.empty((pool.n_gaussians, 0)), "factor": np.empty((*pool.means.shape, 0))}
+    arrays |= {name: getattr(pool.covariances, own) for name, own in STORED[kind].items()}
+    return kind, {"log_priors": model.log_priors, **arrays}
 
 
 def classifier_of(kind: str, arrays: dict[str, np.ndarray]) -> Classifier | MaxMargin:
@@ -27,7 +39,9 @@ def classifier_of(kind: str, arrays: dict[str, np.ndarray]) -> Classifier | MaxM
         begun = {name: arrays[f"start_{name}"] for name in GAUSSIAN}
         start = classifier_of(str(arrays["start_kind"]), begun)
         return MaxMargin(**{name: arrays[name] for name in MARGIN}, start=start)
-    return Classifier(kind=kind, **{name: arrays[name] for name in GAUSSIAN})
+    covariances = TYPES[kind](**{own: arrays[name] for name, own in STORED[kind].items()})
+    pool = GaussianPool(arrays["means"], covariances, arrays["log_weights"], arrays["offsets"])
+    return Classifier(pool, arrays["log_priors"])
 
 
 def write_classifier(path, model: Classifier | MaxMargin, names, criterion: str, **meta) -> None:
@@ -42,7 +56,7 @@ def read_classifier(path) -> tuple[Classifier | MaxMargin, dict]:
     if meta.get("format") != FORMAT:
         raise MargoError(f"{path}: not a classifier of margo (format {meta.get('format')!r}, expected {FORMAT!r})")
     kind = meta.get("kind")
-    if kind not in (*KINDS, "max-margin"):
+    if kind not in (*TYPES, "max-margin"):
         raise MargoError(f"{path}: unknown kind {kind!r}")
     needed = (*MARGIN, *(f"start_{name}" for name in GAUSSIAN)) if kind == "max-margin" else GAUSSIAN
     faults = [f"array {name} is missing" for name in needed if name not in arrays]

@@ -10,12 +10,10 @@ import numpy as np
 
 from margo.errors import MargoError
 
-OVERSHOOT = 0.5  # seconds a segment may end after its recording
-
 
 def check_audio(data, sample_rate: int | None, faults) -> None:
     """Add the faults of every recording that is a file: header, length, rate, finite samples, segments inside it."""
-    from margo.formats.audio import audio_info
+    from margo.formats.audio import OVERSHOOT, audio_info
 
     facts = {}  # recording -> what its header says; None if it has none
     for utterance in data:

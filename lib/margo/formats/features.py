@@ -11,7 +11,7 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import atomic, write_json
-from margo.signal.options import describe_given
+from margo.signal.front_end import describe_given
 
 RECORD = "mfcc.json"
 FLOAT_MATRIX = b"\0BFM \4"
@@ -179,7 +179,7 @@ def _by_kaldiio(file, offset: int, where: str) -> np.ndarray:
 
 
 def write_options(path, record: dict) -> None:
-    """Keep a record of :func:`margo.signal.options.describe` as ``mfcc.json`` with the features."""
+    """Keep a record of :func:`margo.signal.front_end.describe` as ``mfcc.json`` with the features."""
     write_json(path, record)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.atomic import write_text
+from margo.gaussian.pool import GaussianPool
 from margo.model.hmm import HmmSet, Unit
-from margo.model.pool import GaussianPool
 
 TOKEN = re.compile(r'<[^>\n]*>|~\w|"[^"\n]*"|[^\s<"]+')
 VARIANCE_FLOOR = "varFloor1"

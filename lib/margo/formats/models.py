@@ -4,8 +4,8 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz
+from margo.gaussian.pool import GaussianPool
 from margo.model.hmm import HmmSet, Unit
-from margo.model.pool import GaussianPool
 
 KIND = "margo hmm set"
 VERSION = 1
@@ -41,22 +41,27 @@ def pack(hmms: HmmSet) -> tuple[dict, dict[str, np.ndarray]]:
     return meta, arrays
 
 
-def pack_many(models: dict[str, HmmSet]) -> tuple[dict, dict[str, np.ndarray]]:
-    """``(meta, arrays)`` of several named models, for iteration files."""
-    metas, arrays = {}, {}
-    for name, hmms in models.items():
-        metas[name], parts = pack(hmms)
-        arrays |= {f"{name}.{key}": array for key, array in parts.items()}
-    return metas, arrays
+def pack_many(values: dict) -> tuple[dict, dict[str, np.ndarray]]:
+    """``(meta, arrays)`` of named models, arrays and JSON values, for iteration files."""
+    meta, arrays = {"models": {}, "plain": {}}, {}
+    for name, value in values.items():
+        if isinstance(value, HmmSet):
+            meta["models"][name], parts = pack(value)
+            arrays |= {f"{name}.{key}": array for key, array in parts.items()}
+        elif isinstance(value, np.ndarray):
+            arrays[name] = value
+        else:
+            meta["plain"][name] = value
+    return meta, arrays
 
 
-def unpack_many(metas: dict, arrays: dict[str, np.ndarray]) -> dict[str, HmmSet]:
-    """The models of :func:`pack_many`; ``arrays`` may hold others too."""
-    return {
-        name: unpack(meta, {key.removeprefix(f"{name}."): array for key, array in arrays.items()
-                            if key.startswith(f"{name}.")})
-        for name, meta in metas.items()
-    }  # fmt: skip
+def unpack_many(meta: dict, arrays: dict[str, np.ndarray]) -> dict:
+    """The values of :func:`pack_many`."""
+    values, left = dict(meta["plain"]), dict(arrays)
+    for name, model in meta["models"].items():
+        own = [key for key in left if key.startswith(f"{name}.")]
+        values[name] = unpack(model, {key.removeprefix(f"{name}."): left.pop(key) for key in own})
+    return values | left
 
 
 def read_model(path) -> HmmSet:

@@ -7,10 +7,9 @@ from functools import partial
 import numpy as np
 
 from margo.kernel import hmm_scorespace
+from margo.kernel.descent import DescentOptions, Iteration, Trained, train
 from margo.kernel.hmm_scorespace import Frames, WordModel
-from margo.kernel.maxmargin import Iteration, Trained, train
 from margo.kernel.metric import measure
-from margo.kernel.options import MarginOptions
 from margo.kernel.scorespace import select_features
 
 
@@ -38,7 +37,7 @@ def train_word_pair(
     frames: Frames,
     signs: np.ndarray,
     space: str,
-    options: MarginOptions,
+    options: DescentOptions,
     *,
     metric: str = "diagonal",
     window: int | None = None,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from margo.errors import MargoError
+from margo.gaussian.covariances import LOG_2PI
 from margo.kernel.chain import Chain, Occupancy, chain_of, occupy
-from margo.kernel.gmm import LOG_2PI
 from margo.kernel.scorespace import parts
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet

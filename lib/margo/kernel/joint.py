@@ -9,11 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from margo.kernel import gmm
-from margo.kernel.maxmargin import Trained, train
+from margo.gaussian.pool import GaussianPool
+from margo.kernel.descent import DescentOptions, Trained, train
 from margo.kernel.metric import measure
-from margo.kernel.options import MarginOptions
-from margo.kernel.scorespace import blocks, score
+from margo.kernel.scorespace import blocks, moving_scores, to_vector
 from margo.kernel.svm import solve_all
 
 SOLVED = 1e-3
@@ -29,15 +28,9 @@ def centre_groups(x: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return centred
 
 
-def train_joint(x, y, bank: gmm.Bank, space: str, options: MarginOptions, metric="diagonal") -> Trained:
-    """All-in-one kernel and machine from the ML ``bank`` of all classes."""
-    classes, mixtures, dims = bank.means.shape
-
-    def scores(theta):
-        moved = gmm.from_vector(theta, bank)
-        phi, pullback = score(moved, x, space)
-        return phi, lambda d_phi: gmm.gradient_to_vector(moved, bank, *pullback(d_phi))
-
-    measured = partial(measure, kind=metric, blocks=blocks(space, classes, mixtures, dims))
+def train_joint(x, y, pool: GaussianPool, space: str, options: DescentOptions, metric="diagonal") -> Trained:
+    """All-in-one kernel and machine from the ML mixtures ``pool`` of all classes."""
+    blocked = blocks(space, pool.n_states, pool.n_gaussians // pool.n_states, pool.dimension)
+    measured = partial(measure, kind=metric, blocks=blocked)
     solve = partial(solve_all, tolerance=SOLVED)
-    return train(scores, gmm.to_vector(bank, bank), y, options, measured, solve)
+    return train(moving_scores(x, space, pool), to_vector(pool, pool), y, options, measured, solve)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+METRICS = ("none", "diagonal", "block")
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -4,12 +4,62 @@ Features of a space, in order: the likelihood part (none, one per class, or the 
 then for each class the derivatives by its means and by its variances, where the space has them.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numba import njit
 
 from margo.errors import MargoError
-from margo.kernel.gmm import Bank, log_joint
-from margo.kernel.options import SPACES
+from margo.gaussian import em
+from margo.gaussian.mixtures import log_components
+from margo.gaussian.pool import GaussianPool
+
+SPACES = ("ll", "llr", "fisher", "ll-mean", "ll-mean-var", "llr-mean", "llr-mean-var")
+
+
+def fit_mixtures(x, y, mixtures: int, rng, tied: bool = False, floor: float = 1e-4, **changes) -> GaussianPool:
+    """The mixtures that kernels start from: diagonal ones of the same size for each class, by EM from a broad start;
+    variances, own or ``tied``, are at least ``floor`` times those of the data ([L04] 6)."""
+    settings = {"start": "broad", "iterations": 200, "tolerance": 1e-6, "ridge": 0.0} | changes
+    return em.fit(x, y, em.EmOptions(mixtures=mixtures, tied=tied, floor=floor, **settings), rng)[0]
+
+
+def by_class(pool: GaussianPool, values) -> np.ndarray:
+    """``values`` [K, ...] of the Gaussians as [C, M, ...]."""
+    return values.reshape(pool.n_states, -1, *values.shape[1:])
+
+
+def to_vector(pool: GaussianPool, start: GaussianPool) -> np.ndarray:
+    """Means and variances as one vector, in the standardised parameters that steps are taken in.
+
+    A mean counts in standard deviations of ``start``, a variance as its logarithm, so that steps in different
+    directions compare and no variance can become negative. Weights stay out: [L04] keeps them at their ML estimates.
+    """
+    return np.concatenate([(pool.means / np.sqrt(start.variances)).ravel(), np.log(pool.variances).ravel()])
+
+
+def from_vector(vector: np.ndarray, start: GaussianPool) -> GaussianPool:
+    """The inverse of :func:`to_vector`."""
+    means, log_variances = vector.reshape(2, *start.means.shape)
+    return replace(start, means=means * np.sqrt(start.variances), covariances=np.exp(log_variances))
+
+
+def moving_scores(x, space: str, start: GaussianPool):
+    """``scores(theta)`` for :func:`margo.kernel.descent.train`: scores, and their gradient by the vector of
+    :func:`to_vector`, whose chain rule is applied."""
+
+    def scores(theta):
+        moved = from_vector(theta, start)
+        phi, pullback = score(moved, x, space)
+
+        def by_vector(d_phi):
+            d_means, d_variances = pullback(d_phi)
+            deviations = np.sqrt(start.variances)
+            return np.concatenate([(d_means * deviations).ravel(), (d_variances * moved.variances).ravel()])
+
+        return phi, by_vector
+
+    return scores
 
 
 def parts(space: str) -> tuple[str, bool, bool]:
@@ -78,17 +128,18 @@ def _curvature(x, posteriors, means, variances, d_loglik, on_mean, on_variance):
     return d_means, d_variances
 
 
-def score(bank: Bank, x: np.ndarray, space: str):
-    """``(phi [N, P], pullback)`` of samples ``x`` [N, D] in the score-space of ``bank`` ([L04] (18)-(25), (43)).
+def score(pool: GaussianPool, x: np.ndarray, space: str):
+    """``(phi [N, P], pullback)`` of samples ``x`` [N, D] in the score-space of the classes' mixtures, all of one size
+    ([L04] (18)-(25), (43)).
 
     ``pullback(d_phi [N, P])`` returns ``sum_i d_phi_i' (d phi_i / d theta)`` as ``(d_means, d_variances)``, each
-    [C, M, D]: the product with the second derivatives of (44).
+    [K, D]: the product with the second derivatives of (44).
     """
     likelihood, by_means, by_variances = parts(space)
-    classes, mixtures, dims = bank.means.shape
+    classes, mixtures, dims = by_class(pool, pool.means).shape
     if likelihood == "ratio" and classes != 2:
         raise MargoError(f"score-space {space}: a likelihood ratio needs 2 classes, found {classes}")
-    log_p = log_joint(bank, x)
+    log_p = log_components(pool, x).reshape(len(x), classes, mixtures)
     peak = log_p.max(2)
     posteriors = np.exp(log_p - peak[..., None])
     total = posteriors.sum(2)
@@ -101,10 +152,7 @@ def score(bank: Bank, x: np.ndarray, space: str):
     elif likelihood == "each":
         columns.append(log_lik)
     if by_means or by_variances:
-        flat = (classes * mixtures, dims)
-        d_mean, d_variance = _derivatives(
-            x, posteriors.reshape(len(x), -1), bank.means.reshape(flat), bank.variances.reshape(flat)
-        )
+        d_mean, d_variance = _derivatives(x, posteriors.reshape(len(x), -1), pool.means, pool.variances)
         wanted = [d for d, on in ((d_mean, by_means), (d_variance, by_variances)) if on]
         # [N, C, kinds * M * D]: class by class, means before variances
         stacked = np.concatenate([d.reshape(len(x), classes, -1) for d in wanted], axis=2)
@@ -124,7 +172,8 @@ def score(bank: Bank, x: np.ndarray, space: str):
             if wanted:
                 on[kind] = np.ascontiguousarray(rest[:, :, : mixtures * dims]).reshape(on[kind].shape)
                 rest = rest[:, :, mixtures * dims :]
-        return _curvature(x, posteriors, bank.means, bank.variances, d_loglik, on[0], on[1])
+        arrays = by_class(pool, pool.means), by_class(pool, pool.variances)
+        return tuple(d.reshape(pool.means.shape) for d in _curvature(x, posteriors, *arrays, d_loglik, on[0], on[1]))
 
     return phi, pullback
 

@@ -6,6 +6,7 @@ multipliers of the last solution where there is one: after a small change of the
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -122,6 +123,99 @@ def _newton_solve(d, theta, factor, rhs, out):
         out[i] = total / theta[i]
 
 
+class Point(NamedTuple):
+    """Where the interior point stands, all [N]: alpha, room = cost - alpha (kept apart: near the bound the difference
+    would be rounding alone), the multipliers s of alpha >= 0 and t of alpha <= cost; what a Newton step is made of."""
+
+    alpha: np.ndarray
+    room: np.ndarray
+    s: np.ndarray
+    t: np.ndarray
+    residual: np.ndarray
+    theta: np.ndarray
+    target_s: np.ndarray
+    target_t: np.ndarray
+    step_s: np.ndarray
+    step_t: np.ndarray
+    step_alpha: np.ndarray
+
+
+@njit(cache=True)
+def _inside(y, cost):
+    """The first point, as far inside the box as sum alpha y = 0 allows."""
+    n, positive = len(y), (y > 0).sum()
+    alpha, room = np.empty(n), np.empty(n)
+    for i in range(n):
+        alpha[i] = 0.5 * cost * min(positive, n - positive) / (positive if y[i] > 0 else n - positive)
+        room[i] = cost - alpha[i]
+    return Point(alpha, room, np.ones(n), np.ones(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+                 np.empty(n), np.empty(n))  # fmt: skip
+
+
+@njit(cache=True, error_model="numpy")
+def _newton_system(d, y, cost, b, at, inner):
+    """Residuals and the Newton matrix ``diag(theta) + d d'`` at a point, the latter as ``inner = d' diag(theta)^-1 d``;
+    returns (relative gap, sum alpha y, complementarity)."""
+    n, dims = d.shape
+    w = np.zeros(dims)
+    total, balance, complementarity = 0.0, 0.0, 0.0
+    for i in range(n):
+        total += at.alpha[i]
+        balance += y[i] * at.alpha[i]
+        complementarity += at.s[i] * at.alpha[i] + at.t[i] * at.room[i]
+        for a in range(dims):
+            w[a] += d[i, a] * at.alpha[i]
+    objective = total - 0.5 * (w * w).sum()
+    worst = abs(balance) / cost
+    inner[:] = 0.0
+    for i in range(n):
+        f = b * y[i] - 1.0
+        for a in range(dims):
+            f += d[i, a] * w[a]
+        at.residual[i] = f - at.s[i] + at.t[i]
+        worst = max(worst, abs(at.residual[i]))
+        at.theta[i] = at.s[i] / at.alpha[i] + at.t[i] / at.room[i]
+        for a in range(dims):
+            share = d[i, a] / at.theta[i]
+            for k in range(a + 1):
+                inner[a, k] += share * d[i, k]
+    return max(complementarity / (1.0 + abs(objective)), worst), balance, complementarity
+
+
+@njit(cache=True, error_model="numpy")
+def _find_step(at, er, ey, step_b):
+    """Steps of alpha and both multipliers towards their targets; returns how far they may go, times 1 / 0.995."""
+    length = 1.0 / 0.995
+    for i in range(len(er)):
+        move = er[i] - step_b * ey[i]
+        at.step_alpha[i] = move
+        at.step_s[i] = (at.target_s[i] - at.s[i] * move) / at.alpha[i] - at.s[i]
+        at.step_t[i] = (at.target_t[i] + at.t[i] * move) / at.room[i] - at.t[i]
+        if move < 0.0:
+            length = min(length, -at.alpha[i] / move)
+        elif move > 0.0:
+            length = min(length, at.room[i] / move)
+        if at.step_s[i] < 0.0:
+            length = min(length, -at.s[i] / at.step_s[i])
+        if at.step_t[i] < 0.0:
+            length = min(length, -at.t[i] / at.step_t[i])
+    return length
+
+
+@njit(cache=True, error_model="numpy")
+def _aim(at, complementarity, length):
+    """Targets of the second phase: centred by how far the first would have gone, and curved (Mehrotra)."""
+    n, reach = len(at.alpha), min(length, 1.0)
+    after = 0.0
+    for i in range(n):
+        after += (at.s[i] + reach * at.step_s[i]) * (at.alpha[i] + reach * at.step_alpha[i])
+        after += (at.t[i] + reach * at.step_t[i]) * (at.room[i] - reach * at.step_alpha[i])
+    centre = complementarity / (2 * n) * (after / complementarity) ** 3
+    for i in range(n):
+        at.target_s[i] = centre - at.step_s[i] * at.step_alpha[i]
+        at.target_t[i] = centre + at.step_t[i] * at.step_alpha[i]
+
+
 @njit(cache=True, error_model="numpy")
 def _interior(d, y, cost, tolerance, max_steps):
     """Primal-dual interior point with predictor and corrector for few dimensions: N P^2 a step, about 15 steps.
@@ -130,94 +224,40 @@ def _interior(d, y, cost, tolerance, max_steps):
     alpha >= 0 and t of alpha <= cost; the Newton matrix is diagonal plus rank P. Returns (alpha, bias, relative gap).
     """
     n, dims = d.shape
-    positive = (y > 0).sum()
-    alpha, best = np.empty(n), np.empty(n)
-    room = np.empty(n)  # cost - alpha, kept apart: near the bound the difference would be rounding alone
-    for i in range(n):  # as far inside the box as sum alpha y = 0 allows
-        alpha[i] = 0.5 * cost * min(positive, n - positive) / (positive if y[i] > 0 else n - positive)
-        room[i] = cost - alpha[i]
-    s, t = np.ones(n), np.ones(n)
-    w = np.empty(dims)
-    residual, theta, rhs = np.empty(n), np.empty(n), np.empty(n)
-    ey, er = np.empty(n), np.empty(n)
-    target_s, target_t = np.empty(n), np.empty(n)
-    step_s, step_t, step_alpha = np.empty(n), np.empty(n), np.empty(n)
+    at = _inside(y, cost)
+    best, rhs, ey, er = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     inner = np.empty((dims, dims))
     b, best_b, gap = 0.0, 0.0, np.inf
     for _ in range(max_steps):
-        w[:] = 0.0
-        total, balance, complementarity = 0.0, 0.0, 0.0
-        for i in range(n):
-            total += alpha[i]
-            balance += y[i] * alpha[i]
-            complementarity += s[i] * alpha[i] + t[i] * room[i]
-            for a in range(dims):
-                w[a] += d[i, a] * alpha[i]
-        objective = total - 0.5 * (w * w).sum()
-        worst = abs(balance) / cost
-        inner[:] = 0.0
-        for i in range(n):
-            f = b * y[i] - 1.0
-            for a in range(dims):
-                f += d[i, a] * w[a]
-            residual[i] = f - s[i] + t[i]
-            worst = max(worst, abs(residual[i]))
-            theta[i] = s[i] / alpha[i] + t[i] / room[i]
-            for a in range(dims):
-                share = d[i, a] / theta[i]
-                for k in range(a + 1):
-                    inner[a, k] += share * d[i, k]
-        now = max(complementarity / (1.0 + abs(objective)), worst)
+        now, balance, complementarity = _newton_system(d, y, cost, b, at, inner)
         if now < gap:
             gap, best_b = now, b
-            best[:] = alpha
+            best[:] = at.alpha
         if gap < tolerance:
             break
         for a in range(dims):
             inner[a, a] += 1.0
         if not (np.isfinite(now) and _factor(inner)):
             break
-        _newton_solve(d, theta, inner, y, ey)
+        _newton_solve(d, at.theta, inner, y, ey)
         yey = (y * ey).sum()
-        target_s[:] = 0.0
-        target_t[:] = 0.0
+        at.target_s[:] = 0.0
+        at.target_t[:] = 0.0
         length, step_b = 1.0, 0.0
-        for phase in range(2):
-            # phase 0: straight for the solution; phase 1: centred by how far that went, and curved
+        for phase in range(2):  # straight for the solution, then with the targets that this gives
             for i in range(n):
-                rhs[i] = target_s[i] / alpha[i] - s[i] - target_t[i] / room[i] + t[i] - residual[i]
-            _newton_solve(d, theta, inner, rhs, er)
+                rhs[i] = at.target_s[i] / at.alpha[i] - at.s[i] - at.target_t[i] / at.room[i] + at.t[i] - at.residual[i]
+            _newton_solve(d, at.theta, inner, rhs, er)
             step_b = ((y * er).sum() + balance) / yey
-            length = 1.0 / 0.995
-            for i in range(n):
-                move = er[i] - step_b * ey[i]
-                step_alpha[i] = move
-                step_s[i] = (target_s[i] - s[i] * move) / alpha[i] - s[i]
-                step_t[i] = (target_t[i] + t[i] * move) / room[i] - t[i]
-                if move < 0.0:
-                    length = min(length, -alpha[i] / move)
-                elif move > 0.0:
-                    length = min(length, room[i] / move)
-                if step_s[i] < 0.0:
-                    length = min(length, -s[i] / step_s[i])
-                if step_t[i] < 0.0:
-                    length = min(length, -t[i] / step_t[i])
+            length = _find_step(at, er, ey, step_b)
             if phase == 0:
-                reach = min(length, 1.0)
-                after = 0.0
-                for i in range(n):
-                    after += (s[i] + reach * step_s[i]) * (alpha[i] + reach * step_alpha[i])
-                    after += (t[i] + reach * step_t[i]) * (room[i] - reach * step_alpha[i])
-                centre = complementarity / (2 * n) * (after / complementarity) ** 3
-                for i in range(n):
-                    target_s[i] = centre - step_s[i] * step_alpha[i]
-                    target_t[i] = centre + step_t[i] * step_alpha[i]
+                _aim(at, complementarity, length)
         length = min(1.0, 0.995 * length)
         for i in range(n):
-            alpha[i] += length * step_alpha[i]
-            room[i] -= length * step_alpha[i]
-            s[i] += length * step_s[i]
-            t[i] += length * step_t[i]
+            at.alpha[i] += length * at.step_alpha[i]
+            at.room[i] -= length * at.step_alpha[i]
+            at.s[i] += length * at.step_s[i]
+            at.t[i] += length * at.step_t[i]
         b += length * step_b
     return best, best_b, gap
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from margo.errors import MargoError, refuse
-from margo.model.pool import GaussianPool, single_gaussians
+from margo.gaussian.pool import GaussianPool, single_gaussians
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Unit:
         sums = np.exp(log_a[:-1]).sum(axis=1)
         for row in np.flatnonzero(np.abs(sums - 1) > 1e-3):
             faults.append(f"unit {self.name}, row {row}: transitions sum to {sums[row]:.6g}, not 1")
-        if not faults and not _exit_reachable(log_a > -np.inf):
+        if not faults and _shortest(log_a > -np.inf) is None:
             faults.append(f"unit {self.name}: its exit cannot be reached from its entry")
         return faults
 
@@ -128,6 +128,16 @@ class HmmSet:
             for unit, start in zip(self.units, self.transition_offsets)
         )  # fmt: skip
         return replace(self, units=units)
+
+    def padded(self, x: np.ndarray) -> np.ndarray:
+        """Frames x [T, D] as this model sees them: with one more dimension, of zeros, if large-margin training has
+        augmented it ([LJ07] (59))."""
+        return np.pad(x, ((0, 0), (0, 1))) if self.meta.get("augmented") else x
+
+    def least_frames(self, word: str) -> int:
+        """Frames of the shortest path through the model of a word."""
+        units = (self.units[self.unit_index[name]] for name in self.lexicon[word])
+        return sum(_shortest(unit.log_transitions > -np.inf) for unit in units)
 
     def place(self, gaussian: int) -> str:
         """``unit u, state s, component m`` of a pool Gaussian, s from 1 within the first unit that uses it."""
@@ -235,8 +245,11 @@ def whole_words(words) -> dict[str, tuple[str, ...]]:
     return {word: (word,) for word in words}
 
 
-def _exit_reachable(possible: np.ndarray) -> bool:
+def _shortest(possible: np.ndarray) -> int | None:
+    """Emitting states on the shortest way from entry to exit over ``possible`` transitions; None if there is none."""
     reached = possible[0].copy()
-    for _ in range(len(possible)):
+    for passed in range(len(possible) - 1):
+        if reached[-1]:
+            return passed
         reached |= possible[reached].any(axis=0)
-    return bool(reached[-1])
+    return None

@@ -1,6 +1,7 @@
 """What a run has to show: collected from its folders into one :class:`Report`."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,20 +9,14 @@ from margo.errors import MargoError
 from margo.formats.paper import Paper, read_paper
 from margo.formats.plots import PLOTS, read_plots, read_progress
 from margo.formats.scores import read_score
+from margo.formats.systems import Systems, read_systems, system_of
 from margo.formats.transcripts import read_transcripts, read_utt2spk
+from margo.report.columns import measure
+from margo.report.comparing import compare_folders
 from margo.runtime import record
-from margo.tasks.comparing import compare_folders
 
-# The order of rows; systems not listed follow by name.
-SYSTEMS = (
-    "ml", "mce", "mmi", "mm", "lme-gd", "lme-sdp", "lme-sdp-hard",
-    "gmm-ml", "gmm-cl", "gmm-mm", "hybrid-ll", "hybrid-ll-lm", "hybrid-ll-cll", "hybrid-lm", "hybrid-cll",
-    "mm-grad", "mm-smo",
-    "svm-llr-init", "svm-llr", "svm-llr-mean-init", "svm-llr-mean", "svm-llr-mean-var-init", "svm-llr-mean-var",
-    "svm-rbf", "knn", "mlp",
-)  # fmt: skip
 SETS = ("test", "dev", "train")
-BASELINES = ("ml", "gmm-ml")  # what others are compared with, where it is among them
+DURATIONS = "durations.json"  # of an alignment: how long its words are
 
 
 @dataclass(frozen=True)
@@ -41,6 +36,9 @@ class Report:
     steps: list[dict]
     command: str
     paper: Paper | None
+    systems: Systems
+    durations: tuple[str, list[dict]] | None
+    """``(folder, words)`` of the alignment with the most mixtures"""
 
     @property
     def results(self) -> dict:
@@ -49,15 +47,15 @@ class Report:
 
     def sections(self) -> dict[tuple[str, str, str], list[dict]]:
         """Rows by ``(task, set, measure)``, in the order of the tables."""
-        found: dict[tuple[str, str, str], list[dict]] = {}
+        tables: dict[tuple[str, str, str], list[dict]] = {}
         for row in self.rows:
-            found.setdefault((row.get("task", ""), row["set"], measure(row)), []).append(row)
-        return found
+            tables.setdefault((row.get("task", ""), row["set"], measure(row)), []).append(row)
+        return tables
 
-
-def measure(row: dict) -> str:
-    """What a row's rate is to be called: ``wer`` of words, ``per`` of phones (whose metric is ``wer``), ``err``."""
-    return "per" if row.get("unit") == "phone" else row["metric"]
+    def glossary(self) -> dict[str, str]:
+        """What the systems that are shown are, a sentence each."""
+        names = dict.fromkeys(row["system"] for row in self.rows)
+        return {name: self.systems.rows[name].what for name in names if name in self.systems.rows}
 
 
 def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
@@ -65,6 +63,7 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
     exp = Path(exp)
     corpus, synthetic = read_corpus(exp)
     paper = read_paper(paper_path) if paper_path else None
+    systems = read_systems()
     trained = sorted(path.parent for path in exp.rglob("progress.jsonl"))
     drawn = sorted(exp.rglob(PLOTS))
     scores = [(path.parent, read_score(path)) for path in sorted(exp.rglob("score.json"))]
@@ -74,7 +73,7 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
         recipe=recipe,
         corpus=corpus,
         synthetic=synthetic,
-        rows=make_rows(scores, paper, corpus),
+        rows=make_rows(scores, paper, corpus, systems),
         intervals=sorted({score["interval"] for _, score in scores if "interval" in score}),
         choices={score["system"]: score["choice"] for _, score in scores if "choice" in score},
         sizes=data_sizes(exp),
@@ -83,6 +82,8 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
         steps=read_steps(exp),
         command=command or f"recipes/{recipe}/run.sh",
         paper=paper,
+        systems=systems,
+        durations=read_durations(exp),
     )
 
 
@@ -102,18 +103,18 @@ def read_corpus(exp: Path) -> tuple[str, bool]:
     return name, synthetic
 
 
-def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str) -> list[dict]:
+def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str, systems: Systems) -> list[dict]:
     """Rows of ``results.json`` in order; a row that two folders claim is a fault."""
-    rows: dict[tuple, tuple[Path, dict]] = {}
+    places: dict[tuple, tuple[Path, dict]] = {}
     for folder, score in scores:
-        key = row_key(score)
-        if key in rows:
+        key = row_key(score, systems)
+        if key in places:
             what = f"{score['system']}_{score['mixtures']} {score['set']}"
-            raise MargoError(f"{folder} and {rows[key][0]} both score {what}: keep one")
-        rows[key] = (folder, score)
-    made = []
-    for key in sorted(rows):
-        folder, score = rows[key]
+            raise MargoError(f"{folder} and {places[key][0]} both score {what}: keep one")
+        places[key] = (folder, score)
+    rows = []
+    for key in sorted(places):
+        folder, score = places[key]
         row = {name: score[name] for name in ("system", "mixtures", "set", "metric")}
         row |= {name: score[name] for name in ("percent", "errors", "total", "ci95")}
         ser = score.get("ser")
@@ -121,39 +122,91 @@ def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str)
         row["seconds"] = score.get("seconds")
         row["paper"] = figure(paper, score, score["metric"], corpus)
         row |= {name: score[name] for name in ("unit", "task", "runs") if name in score}
-        versus = against_baseline(key, rows)
-        made.append(row | ({"versus": versus} if versus else {}))
-    return made
+        rows.append(row | comparisons(folder, score, places, systems))
+    return rows
 
 
-def row_key(score: dict) -> tuple:
-    rank = SYSTEMS.index(score["system"]) if score["system"] in SYSTEMS else len(SYSTEMS)
+def row_key(score: dict, systems: Systems) -> tuple:
     place = SETS.index(score["set"]) if score["set"] in SETS else len(SETS)
+    rank = systems.rank(score["system"])
     return (score.get("task", ""), place, score["metric"], rank, score["system"], score["mixtures"])
 
 
 def figure(paper: Paper | None, score: dict, metric: str, corpus: str) -> dict | None:
-    found = paper and paper.find(score["system"], score["mixtures"], score["set"], metric, corpus)
-    return {"percent": found.percent, "source": found.source} if found else None
+    printed = paper and paper.find(score["system"], score["mixtures"], score["set"], metric, corpus)
+    return {"percent": printed.percent, "source": printed.source} if printed else None
 
 
-def against_baseline(key: tuple, rows: dict) -> dict | None:
-    """Relative change of errors and p against ML with as many mixtures, where both are single runs on the same data."""
-    task, place, metric, _, system, mixtures = key
-    for baseline in BASELINES:
-        base = (task, place, metric, SYSTEMS.index(baseline), baseline, mixtures)
-        if base not in rows or baseline == system:
-            continue
-        ours, theirs = rows[key], rows[base]
-        if "runs" in ours[1] or "runs" in theirs[1] or not theirs[1]["errors"]:
-            continue
-        if not all((folder / "score" / "per_utt").exists() for folder, _ in (ours, theirs)):
-            continue
-        found = compare_folders(theirs[0], ours[0])
-        change = 100 * (ours[1]["percent"] / theirs[1]["percent"] - 1)
-        p = float(f"{found['p']:.3g}")
-        return {"system": baseline, "relative": round(change, 2), "p": p, "test": found["decisive"]}
-    return None
+# -- comparisons -------------------------------------------------------------------------------------------------------
+def comparisons(folder: Path, score: dict, places: dict, systems: Systems) -> dict:
+    """``versus`` the baseline and ``versus_start``, or of which system its model is ``unchanged``; what there is."""
+    values, compared = {}, {}
+    start, same = start_of(folder, score, systems)
+    baselines = [name for name, row in systems.rows.items() if row.baseline and name != score["system"]]
+    for name in dict.fromkeys([*baselines, start]):
+        other = places.get(row_key({**score, "system": name}, systems)) if name else None
+        if other and (value := against(folder, score, *other)):
+            compared[name] = {"system": name, **value}
+    baseline = next((name for name in baselines if name in compared), None)
+    if baseline:
+        values["versus"] = compared[baseline]
+    if same:
+        values["unchanged"] = start
+    elif start in compared:
+        values["versus_start"] = compared[start]
+    return values
+
+
+def against(folder: Path, score: dict, other: Path, theirs: dict) -> dict | None:
+    """Relative change of errors and p against another system, where both are single runs on the same data."""
+    if "runs" in score or "runs" in theirs or not theirs["errors"]:
+        return None
+    if not all((each / "score" / "per_utt").exists() for each in (folder, other)):
+        return None
+    result = compare_folders(other, folder)
+    change = 100 * (score["percent"] / theirs["percent"] - 1)
+    return {"relative": round(change, 2), "p": float(f"{result['p']:.3g}"), "test": result["decisive"]}
+
+
+def start_of(folder: Path, score: dict, systems: Systems) -> tuple[str, bool]:
+    """``(system that a scored model started from, is it that model unchanged?)``, by the records of what made it.
+
+    Where they do not tell (as of pooled decodings), or what a system was before training is scored too, the table of
+    systems does. A start of another number of mixtures is none: it would not tell what the criterion did.
+    """
+    row, model = systems.rows.get(score["system"]), model_of(folder)
+    if row and row.init or model is None or "init" not in model.get("options", {}):
+        return (row.start if row and row.start != row.name else ""), False
+    start, mixtures = system_of(model["options"]["init"])
+    if start == score["system"] or mixtures not in (None, score["mixtures"]):
+        return "", False
+    return start, model.get("chosen") == 0
+
+
+def model_of(folder: Path) -> dict | None:
+    """The record of the one model that a score is of, also where the run was moved as a whole."""
+    place = next((each for each in (folder, *folder.parents[:3]) if (each / record.NAME).exists()), None)
+    options = ((record.of(folder) or {}).get("options") or {}) if place else {}
+    models = options.get("model")
+    models = models if isinstance(models, list) else [models]
+    if len(models) != 1 or not models[0] or not options.get("out"):
+        return None
+    return record.read(place / os.path.relpath(models[0], options["out"])) or record.read(models[0])
+
+
+# -- other things ------------------------------------------------------------------------------------------------------
+def read_durations(exp: Path) -> tuple[str, list[dict]] | None:
+    """How long the words of the alignment with the most mixtures are, where one tells."""
+    paths = {system_of(path.parent)[1] or 0: path for path in sorted(exp.glob(f"ali/*/{DURATIONS}"))}
+    if not paths:
+        return None
+    path = paths[max(paths)]
+    try:
+        words = json.loads(path.read_text(encoding="utf-8"))["words"]
+        words = [{key: word[key] for key in ("word", "tokens", "median_ms", "at_minimum")} for word in words]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise MargoError(f"{path}: not durations of words ({type(error).__name__}: {error})") from None
+    return str(path.parent.relative_to(exp)), words
 
 
 def data_sizes(exp: Path) -> dict[str, dict[str, int]]:

@@ -29,6 +29,7 @@ th { text-align: left; font-weight: 600; color: var(--soft); font-size: .82rem; 
 td { padding: .28rem .9rem .28rem 0; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 td.n, th.n { text-align: right; } tr.first td { border-top: 2px solid var(--rule); } td.best { font-weight: 700; }
 .ci { color: var(--soft); font-size: .85em; } .good { color: var(--good); } .bad { color: var(--bad); }
+dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.2rem; max-width: 46rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 310px), 1fr)); gap: 1rem;
   align-items: start; } .large { grid-column: 1 / -1; max-width: 680px; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--rule); border-radius: 8px;

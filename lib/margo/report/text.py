@@ -1,6 +1,7 @@
 """The report as text: ``RESULTS.md`` and the table on the terminal."""
 
-from margo.report.collect import Report, measure
+from margo.report.collect import Report
+from margo.report.columns import measure, table
 
 SYNTHETIC = (
     "These figures come from a synthetic corpus (machine-made speech or data). They show that the recipe works and how "
@@ -8,7 +9,6 @@ SYNTHETIC = (
     "other data."
 )
 MOST_COLUMNS = 12  # of a plot that is shown as a table too
-NAMES = {"wer": "WER", "per": "PER", "err": "error"}
 HEADINGS = {
     "wer": "word and string error rates",
     "per": "phone and string error rates",
@@ -24,10 +24,14 @@ def markdown(report: Report) -> str:
     lines += [f"Corpus: {report.corpus}{' (synthetic)' if report.synthetic else ''}.", ""]
     lines += ["```", report.command, "```", ""]
     for (task, name, measured), rows in report.sections().items():
-        lines += [f"## {heading(task, name, measured)}", "", *grid(cells(rows, measured)), ""]
+        lines += [f"## {heading(task, name, measured)}", "", *grid(table(rows)), ""]
+    if report.glossary():
+        lines += ["## Systems", "", *(f"- {name}: {what}." for name, what in report.glossary().items()), ""]
     for folder, plot in report.plots:
-        if table := curves(plot):
-            lines += [f"## {plot['title']} ({folder}): {plot.get('y_label', 'values')}", "", *grid(table), ""]
+        if lines_of_plot := curves(plot):
+            lines += [f"## {plot['title']} ({folder}): {plot.get('y_label', 'values')}", "", *grid(lines_of_plot), ""]
+    if report.durations:
+        lines += [f"## Durations of words ({report.durations[0]})", "", *grid(durations(report)), ""]
     lines += ["## Protocol", ""]
     if report.sizes:
         lines += [*grid(sizes(report)), ""]
@@ -61,10 +65,19 @@ def sizes(report: Report) -> list[list[str]]:
     return table + [[name, *(str(size.get(key, "")) for key in columns)] for name, size in report.sizes.items()]
 
 
+def durations(report: Report) -> list[list[str]]:
+    """Head and rows of the table of words: how many there are, how long, what part is as short as its model allows."""
+    _, words = report.durations
+    head = ["word", "tokens", "median ms", "at the minimum"]
+    return [head, *([each["word"], str(each["tokens"]), f"{each['median_ms']:.0f}", f"{100 * each['at_minimum']:.1f} %"]
+                    for each in words)]  # fmt: skip
+
+
 def protocol(report: Report) -> str:
     """How rates, intervals and p were found; says only what holds for the rows there are."""
     measures = {measure(row) for row in report.rows}
-    pairs = {(measure(row) == "err", row["versus"]["test"]) for row in report.rows if "versus" in row}
+    pairs = {(measure(row) == "err", row[key]["test"])
+             for row in report.rows for key in ("versus", "versus_start") if key in row}  # fmt: skip
     notes = []
     for measured, units in (("wer", "Words"), ("per", "Phones")):
         if measured in measures:
@@ -77,7 +90,11 @@ def protocol(report: Report) -> str:
             (True, "mcnemar"): "which samples are wrong (McNemar's test)",
         }
         compared = " and ".join(said[pair] for pair in sorted(pairs))
-        notes.append(f"p compares {compared} with maximum likelihood's at as many mixtures.")
+        rivals = {"versus": "maximum likelihood's", "versus_start": "those of the model that a system started from"}
+        named = " and ".join(said for key, said in rivals.items() if any(key in row for row in report.rows))
+        notes.append(f"p compares {compared} with {named}, at as many mixtures.")
+    if any("unchanged" in row for row in report.rows):
+        notes.append("= X: no iteration was better on dev, so the model is that of X.")
     return " ".join(notes)
 
 
@@ -95,41 +112,6 @@ def padded(rows: list[list[str]]) -> list[list[str]]:
     return [[cell.ljust(width) for cell, width in zip(row, widths)] for row in rows]
 
 
-def cells(rows: list[dict], measured: str) -> list[list[str]]:
-    """Head and rows of a results table as text; columns that nothing fills are left out."""
-    head = ["system", "mix", f"{NAMES[measured]} [95 %]", "errors", "paper"]
-    head += ["SER [95 %]", "paper SER", "vs ML", "p", "train s"]
-    table = [head]
-    for row in rows:
-        ser, versus = row["ser"] or {}, row.get("versus", {})
-        table.append([
-            row["system"],
-            str(row["mixtures"]),
-            rate(row) + (f" (mean of {len(row['runs'])})" if "runs" in row else ""),
-            f"{row['errors']} / {row['total']}",
-            paper_cell(row),
-            rate(ser) if ser else "",
-            paper_cell(ser),
-            f"{versus['relative']:+.0f} %" if versus else "",
-            p_value(versus["p"]) if versus else "",
-            f"{row['seconds']:.0f}" if row["seconds"] is not None else "",
-        ])  # fmt: skip
-    filled = [n for n in range(len(head)) if any(line[n] for line in table[1:])]
-    return [[line[n] for n in filled] for line in table]
-
-
-def rate(row: dict) -> str:
-    return f"{row['percent']:.2f} [{row['ci95'][0]:.2f}, {row['ci95'][1]:.2f}]"
-
-
-def paper_cell(row: dict) -> str:
-    return f"{row['paper']['percent']:.2f}" if row.get("paper") else ""
-
-
-def p_value(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
 def console(report: Report) -> str:
     """The test sets' tables, or all where nothing was tested, for the terminal."""
     sections = report.sections()
@@ -138,7 +120,7 @@ def console(report: Report) -> str:
     for (task, name, measured), rows in shown.items():
         corpus = f"{report.corpus}{' (SYNTHETIC)' if report.synthetic else ''}"
         lines.append(f"{report.recipe}, {corpus}: {heading(task, name, measured)}")
-        lines += [("  " + "  ".join(row)).rstrip() for row in padded(cells(rows, measured))]
+        lines += [("  " + "  ".join(row)).rstrip() for row in padded(table(rows))]
     return "\n".join(lines)
 
 

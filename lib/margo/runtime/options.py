@@ -1,17 +1,20 @@
-"""Command lines from dataclasses: one default, one name and one help text for each option."""
+"""Command lines and configuration files from dataclasses of knobs: one name, one default and one check for each.
+
+An option's value is checked alike (type, choices, bounds, whether it acts at all) from either source, and all that is
+wrong is said in one line.
+"""
 
 import argparse
-import dataclasses
+import difflib
+import runpy
 import tomllib
-import types
 import typing
+from dataclasses import MISSING, fields
 from pathlib import Path
 
+from margo.knobs import TRUTHS, flag, kind_of, limits, spoken, typed, value_faults
 
-def option(default=dataclasses.MISSING, *, help: str, choices=None, positional: bool = False):
-    """A dataclass field that is a command-line option; without ``default`` the option must be given."""
-    metadata = {"help": help, "choices": choices, "positional": positional}
-    return dataclasses.field(default=default, kw_only=True, metadata=metadata)
+FILES, TRAINING, OTHERS, RUNNING = "files", "training", "settings", "running"  # headings of --help
 
 
 class Parser(argparse.ArgumentParser):
@@ -21,45 +24,173 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see --help)\n")
 
 
-TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+def parse(name: str, description: str, options_class, argv: list[str], programs: dict[str, Path] | None = None):
+    """An ``options_class`` from ``argv``, with defaults from the ``[name]`` tables of the ``--conf`` files.
+
+    Tables of other ``programs`` (name to file) may stand beside it; they are checked against those.
+    """
+    declared, hints = knobs_of(options_class), typing.get_type_hints(options_class)
+    parser = make_parser(name, description, options_class, declared, hints)
+    given, strange = parser.parse_known_args(spelled_out(argv, declared, hints))
+    texts = vars(given)
+    sources, faults = [{key: each.default for key, each in declared.items()}], []
+    for path in texts.pop("conf"):
+        table, wrong = read_conf(path, name, options_class, programs or {})
+        sources.append(table)
+        faults += wrong
+    line = {key: checked(declared[key], hints[key], text, spoken, shown(declared[key])) for key, text in texts.items()}
+    sources.append({key: value for key, (value, _) in line.items()})
+    faults += [fault for _, wrong in line.values() for fault in wrong]
+    values = {key: value for source in sources for key, value in source.items()}
+    missing = [shown(declared[key]) for key, value in values.items() if value is MISSING]
+    faults += [f"missing {', '.join(missing)}"] * bool(missing)
+    options = None
+    if not faults:
+        faults = idle(declared, values, sources)
+        try:
+            options = options_class(**values)
+        except ValueError as error:
+            faults.append(str(error))
+    faults = strange_words(strange, declared) + faults
+    if faults:
+        parser.error("; ".join(faults))
+    return options
 
 
-def truth(text: str) -> bool:
-    if text.lower() in TRUTHS:
-        return TRUTHS[text.lower()]
-    raise argparse.ArgumentTypeError(f"expected true or false, found {text!r}")
+def knobs_of(options_class) -> dict:
+    return {each.name: each for each in fields(options_class) if each.init}
 
 
-def parse(name: str, description: str, options_class, argv: list[str]):
-    """An ``options_class`` from ``argv``, with defaults from the ``[name]`` tables of the ``--conf`` files."""
-    parser = Parser(
-        prog=name, description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("--conf", action="append", type=Path, default=[], metavar="FILE",
-                        help=f"TOML file whose [{name}] table sets options (may be given again)")  # fmt: skip
-    hints = typing.get_type_hints(options_class)
-    fields = [field for field in dataclasses.fields(options_class) if field.init]
-    for field in fields:
-        add_argument(parser, field, hints[field.name])
-    given = vars(parser.parse_args(spelled_out(argv, fields, hints)))
-    values = {}
-    for path in given.pop("conf"):
-        values.update(read_conf(parser, path, name, {field.name: hints[field.name] for field in fields}))
-    values.update({key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
-    missing = [flag(f) for f in fields if f.default is dataclasses.MISSING and f.name not in values]
-    if missing:
-        parser.error(f"missing {', '.join(missing)}")
+def shown(declared) -> str:
+    return declared.name if declared.metadata.get("positional") else flag(declared.name)
+
+
+def nearest(word: str, names) -> str:
+    near = difflib.get_close_matches(word, names, 1, 0.5)
+    return f" (nearest: {near[0]})" if near else f"; there are {', '.join(sorted(names))}"
+
+
+def strange_words(words: list[str], declared: dict) -> list[str]:
+    """Faults of what no option or argument took."""
+    options = [word.partition("=")[0] for word in words if word.startswith("-")]
+    names = [shown(each) for each in declared.values()]
+    return [f"no option {word}{nearest(word, names)}" for word in options] or [f"unexpected {word}" for word in words]
+
+
+def checked(declared, hint, value, convert, name: str) -> tuple[object, list[str]]:
+    """``value`` (a list, where there are many) as what ``hint`` says, and what is wrong with it."""
+    kind, many = kind_of(hint)
     try:
-        return options_class(**values)
+        converted = tuple(convert(kind, item) for item in (value if isinstance(value, list) else [value]))
     except ValueError as error:
-        parser.error(str(error))
+        return None, [f"{name} {error}"]
+    if not many and len(converted) != 1:
+        return None, [f"{name} is {value}, expected one value"]
+    converted = converted if many else converted[0]
+    return converted, value_faults(declared, converted, name)
 
 
-def spelled_out(argv: list[str], fields, hints) -> list[str]:
+# -- whether an option acts --------------------------------------------------------------------------------------------
+def idle(declared: dict, values: dict, sources: list[dict]) -> list[str]:
+    """Options that were set but would not act, by what they need.
+
+    ``sources`` are the defaults, the configuration files, the command line. An option may lie idle because of what a
+    later source says: files are shared by several commands.
+    """
+    place = {key: n for n, source in enumerate(sources) for key in source}
+    faults = []
+    for key, each in declared.items():
+        if not place[key] or not values[key]:  # not set, or set to nothing
+            continue
+        for other, wanted in each.metadata.get("needs", {}).items():
+            if not satisfied(values[other], wanted) and place[key] >= place[other]:
+                faults.append(f"{shown(each)} {needed(other, wanted)}")
+    return faults
+
+
+def satisfied(value, wanted) -> bool:
+    return value in wanted if isinstance(wanted, tuple) else bool(value) == wanted
+
+
+def needed(other: str, wanted) -> str:
+    if isinstance(wanted, tuple):
+        return f"needs {flag(other)} {' or '.join(map(str, wanted))}"
+    return f"needs {flag(other)}" if wanted else f"does nothing with {flag(other)}"
+
+
+# -- command line ------------------------------------------------------------------------------------------------------
+def make_parser(name: str, description: str, options_class, declared: dict, hints: dict) -> Parser:
+    text, _, example = (description or "").partition("\nExample:")
+    required = [each for each in declared.values() if each.default is MISSING]
+    required.sort(key=lambda each: each.metadata.get("positional", False))
+    usage = " ".join([name, *(usage_of(each, hints[each.name]) for each in required), "[options]"])
+    parser = Parser(
+        prog=name, usage=usage, description=text, allow_abbrev=False, add_help=False,
+        epilog=example and f"example:\n  {example.strip()}", formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    groups: dict[str, list] = {FILES: []}
+    for key, each in declared.items():
+        groups.setdefault(group_of(options_class, each, hints[key]), []).append(each)
+    groups[RUNNING] = groups.pop(RUNNING, [])
+    for title, members in groups.items():
+        section = parser.add_argument_group(title)
+        for each in members:
+            add_argument(section, each, hints[each.name])
+    section.add_argument("--help", "-h", action="help", help="show this and exit")
+    section.add_argument("--conf", action="append", type=Path, default=[], metavar="FILE",
+                         help=f"TOML file whose table [{name}] sets options by their names, with _ for -; may be given "
+                         "again: the later file, and the command line, win")  # fmt: skip
+    return parser
+
+
+def group_of(options_class, declared, hint) -> str:
+    """The knob's own heading, or its class's; else files for paths, training for the settings of an algorithm."""
+    owner = next(each for each in options_class.__mro__ if declared.name in each.__dict__.get("__annotations__", {}))
+    own = declared.metadata.get("group") or owner.__dict__.get("GROUP")
+    return own or (FILES if kind_of(hint)[0] is Path else OTHERS if owner is options_class else TRAINING)
+
+
+def placeholder(declared, hint) -> str:
+    kind, many = kind_of(hint)
+    choices = declared.metadata.get("choices")
+    one = "|".join(filter(None, map(str, choices))) if choices else kind.__name__.upper()
+    one = "true|false" if kind is bool else one
+    return f"{one} ..." if many else one
+
+
+def usage_of(declared, hint) -> str:
+    if declared.metadata.get("positional"):
+        return declared.name.upper() + " ..." * kind_of(hint)[1]
+    return f"{shown(declared)} {placeholder(declared, hint)}"
+
+
+def add_argument(section, declared, hint) -> None:
+    kind, many = kind_of(hint)
+    known = {"nargs": "+"} if many else {"nargs": "?", "const": "true"} if kind is bool else {}
+    name = shown(declared)
+    known["metavar"] = name.upper() if declared.metadata.get("positional") else placeholder(declared, hint).split()[0]
+    section.add_argument(name, default=argparse.SUPPRESS, help=help_text(declared).replace("%", "%%"), **known)
+
+
+def help_text(declared) -> str:
+    """What it is, its unit and bounds, whether it must be given, its default, when it acts."""
+    metadata, default = declared.metadata, declared.default
+    notes = [metadata.get("unit", ""), limits(declared)]
+    notes += [needed(other, wanted) for other, wanted in metadata.get("needs", {}).items()]
+    if default is MISSING:
+        notes.append("required")
+    elif default not in ("", None, ()):
+        told = str(default).lower() if isinstance(default, bool) else default
+        notes.append(f"default: {' '.join(map(str, default)) if isinstance(default, tuple) else told}")
+    notes = "; ".join(filter(None, notes))
+    return metadata.get("help", "") + (f" ({notes})" if notes else "")
+
+
+def spelled_out(argv: list[str], declared: dict, hints: dict) -> list[str]:
     """``argv`` in which a bare switch has its value, where a positional argument would be taken for it (--json a)."""
-    if not any(field.metadata.get("positional") for field in fields):
+    if not any(each.metadata.get("positional") for each in declared.values()):
         return argv
-    switches = {flag(field) for field in fields if unwrap(hints[field.name])[0] is bool}
+    switches = {shown(each) for key, each in declared.items() if kind_of(hints[key])[0] is bool}
     following = [*argv[1:], ""]
     return [
         f"{word}=true" if word in switches and after.lower() not in TRUTHS else word
@@ -67,67 +198,43 @@ def spelled_out(argv: list[str], fields, hints) -> list[str]:
     ]
 
 
-def flag(field) -> str:
-    return field.name if field.metadata.get("positional") else "--" + field.name.replace("_", "-")
-
-
-def add_argument(parser, field, hint) -> None:
-    metadata, default = field.metadata, field.default
-    known = {}
-    if default is dataclasses.MISSING:
-        shown = ""
-    else:
-        shown = f" (default: {' '.join(map(str, default)) if isinstance(default, tuple) else default})"
-        shown = "" if default in ("", None, ()) else shown
-    kind, many = unwrap(hint)
-    if kind is bool:
-        known.update(type=truth, nargs="?", const=True, metavar="true|false")
-    else:
-        shape = field.name if metadata.get("positional") else kind.__name__
-        known.update(type=kind, metavar=None if metadata.get("choices") else shape.upper())
-    if many:
-        known["nargs"] = "+"
-    if metadata.get("choices"):
-        known["choices"] = metadata["choices"]
-    text = (metadata.get("help", "") + shown).replace("%", "%%")
-    parser.add_argument(flag(field), default=argparse.SUPPRESS, help=text, **known)
-
-
-def unwrap(hint) -> tuple[type, bool]:
-    """``(kind of one value, many?)`` of a type hint: ``int``, ``Path | None``, ``tuple[str, ...]``."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        hint = next(part for part in typing.get_args(hint) if part is not type(None))
-    if typing.get_origin(hint) is tuple:
-        return typing.get_args(hint)[0], True
-    return hint, False
-
-
-def read_conf(parser, path: Path, name: str, hints: dict) -> dict:
+# -- configuration files -----------------------------------------------------------------------------------------------
+def read_conf(path: Path, name: str, options_class, programs: dict[str, Path]) -> tuple[dict, list[str]]:
+    """Values of the table ``[name]`` of a TOML file, and all that is wrong in any of its tables."""
     try:
         with open(path, "rb") as file:
-            table = tomllib.load(file).get(name, {})
+            tables = tomllib.load(file)
     except FileNotFoundError:
-        parser.error(f"{path}: no such file")
-    except tomllib.TOMLDecodeError as error:
-        parser.error(f"{path}: {error}")
-    unknown = sorted(set(table) - set(hints))
-    if unknown:
-        parser.error(f"{path}: [{name}] has no option {', '.join(unknown)}; it has {', '.join(sorted(hints))}")
-    return {key: convert(parser, path, key, value, hints[key]) for key, value in table.items()}
+        return {}, [f"{path}: no such file"]
+    except (OSError, ValueError) as error:
+        return {}, [f"{path}: {error}"]
+    values, faults = {}, []
+    for table, held in tables.items():
+        if not isinstance(held, dict):
+            faults.append(f"{path}: {table} stands outside of any table")
+        elif table == name:
+            values, wrong = read_table(path, table, held, options_class)
+            faults += wrong
+        elif table not in programs:
+            faults.append(f"{path}: no step is called [{table}]{nearest(table, {name, *programs})}")
+        elif other := runpy.run_path(str(programs[table])).get("Options"):
+            faults += read_table(path, table, held, other)[1]
+    return values, faults
 
 
-def convert(parser, path, key, value, hint):
-    kind, many = unwrap(hint)
-    values = value if many and isinstance(value, list) else [value]
-    for item in values:
-        if kind in (int, float) and (isinstance(item, bool) or not isinstance(item, int | float)):
-            parser.error(f"{path}: {key} is {item!r}, expected a number")
-        if kind is bool and not isinstance(item, bool):
-            parser.error(f"{path}: {key} is {item!r}, expected true or false")
-    converted = tuple(kind(item) for item in values)
-    return converted if many else converted[0]
+def read_table(path: Path, table: str, held: dict, options_class) -> tuple[dict, list[str]]:
+    declared, hints = knobs_of(options_class), typing.get_type_hints(options_class)
+    values, faults = {}, []
+    for key, value in held.items():
+        if key not in declared:
+            faults.append(f"{path}: [{table}] has no option {key}{nearest(key, declared)}")
+            continue
+        values[key], wrong = checked(declared[key], hints[key], value, typed, f"{path}: [{table}] {key}")
+        faults += wrong
+    return values, faults
 
 
+# -- records -----------------------------------------------------------------------------------------------------------
 def plain(options) -> dict:
     """The options as JSON values."""
     return {key: jsonable(value) for key, value in vars(options).items()} if options else {}

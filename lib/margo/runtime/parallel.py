@@ -139,18 +139,3 @@ def place(nj: int = 1, cluster: str = "", say=print):
 def map_chunks(function, chunks, where=None):
     """Results of ``function(chunk)``, in chunk order."""
     return (where or Here()).map(function, chunks)
-
-
-def chunked(lengths, most: int):
-    """Slices of consecutive items whose ``lengths`` add up to about ``most`` each: the same for any number of jobs.
-
-    >>> chunked([3, 3, 3, 9, 1], 6)
-    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
-    """
-    slices, start, size = [], 0, 0
-    for index, length in enumerate(lengths):
-        if size and size + length > most:
-            slices.append(slice(start, index))
-            start, size = index, 0
-        size += length
-    return [*slices, slice(start, len(lengths))] if len(lengths) else slices

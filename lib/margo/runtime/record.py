@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from margo.formats.atomic import write_json
@@ -29,14 +30,14 @@ def of(folder) -> dict | None:
     None unless that step ended well.
     """
     folder = Path(folder)
-    made = read(folder)
+    held = read(folder)
     for above in folder.parents[:3]:
-        if made is not None:
+        if held is not None:
             break
-        made = read(above)
-        if made and not any(name.startswith(f"{folder.relative_to(above)}/") for name in made.get("outputs", ())):
+        held = read(above)
+        if held and not any(name.startswith(f"{folder.relative_to(above)}/") for name in held.get("outputs", ())):
             return None
-    return made if made and made.get("status") == "ok" else None
+    return held if held and held.get("status") == "ok" else None
 
 
 def forget(folder) -> None:
@@ -45,8 +46,8 @@ def forget(folder) -> None:
 
 def digest(outputs: dict[str, str]) -> str:
     """One hash for all of a step's outputs but progress.jsonl, whose seconds differ each time the same is made."""
-    made = sorted((name, hashed) for name, hashed in outputs.items() if not name.endswith("progress.jsonl"))
-    return hashlib.blake2b(json.dumps(made).encode(), digest_size=16).hexdigest()
+    hashes = sorted((name, hashed) for name, hashed in outputs.items() if not name.endswith("progress.jsonl"))
+    return hashlib.blake2b(json.dumps(hashes).encode(), digest_size=16).hexdigest()
 
 
 def hash_file(path) -> str:
@@ -78,13 +79,11 @@ def write(folder, name: str, argv: list, options, inputs: dict, outputs: list[st
 def versions() -> dict[str, str]:
     from importlib import metadata
 
-    found = {}
+    installed = {}
     for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+        with suppress(metadata.PackageNotFoundError):
+            installed[package] = metadata.version(package)
+    return installed
 
 
 def peak_memory() -> float:
@@ -95,10 +94,8 @@ def peak_memory() -> float:
 
 def commit() -> str | None:
     """Commit of the checkout this file is in, where there is one."""
+    command = ["git", "-C", os.path.dirname(__file__), "rev-parse", "HEAD"]
     try:
-        found = subprocess.run(
-            ["git", "-C", os.path.dirname(__file__), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5
-        )
+        return subprocess.run(command, capture_output=True, text=True, timeout=5).stdout.strip() or None
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return found.stdout.strip() or None

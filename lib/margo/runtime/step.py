@@ -5,6 +5,7 @@ A step is a file in ``steps/`` with an ``Options`` dataclass and ``run(options, 
 """
 
 import dataclasses
+import inspect
 import os
 import signal
 import sys
@@ -14,38 +15,37 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
+from margo.formats.systems import read_systems
+from margo.knobs import Knobs, knob
 from margo.runtime import record
-from margo.runtime.options import option, parse
+from margo.runtime.options import RUNNING, parse
 
-__all__ = ["Parallel", "Seeded", "Step", "Trainer", "main", "option"]
-
-# Which stage of a recipe makes what a step reads; stages mean the same in every speech recipe.
-STAGE_OF = {
-    "data": 0, "make_mfcc": 1, "train_ml": 2, "align": 3, "nbest": 3, "train_mce": 4, "train_mmi": 5, "train_mm": 5,
-    "train_lme": 6, "decode": 7, "score": 7,
-}  # fmt: skip
+__all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Parallel:
+class Parallel(Knobs):
     """Options of steps that work through a corpus in chunks; none of them changes the result."""
 
-    nj: int = option(1, help="local processes to use")
-    cluster: str = option("", help="address of a running Dask scheduler (tcp://host:port), or slurm")
+    GROUP = RUNNING
+    nj: int = knob(1, "local processes to use", least=1)
+    cluster: str = knob("", "address of a running Dask scheduler (tcp://host:port), or slurm")
 
 
 @dataclasses.dataclass(frozen=True)
-class Seeded:
+class Seeded(Knobs):
     """Option of steps that draw random numbers."""
 
-    seed: int = option(0, help="seed of everything random")
+    GROUP = RUNNING
+    seed: int = knob(0, "seed of everything random", least=0)
 
 
 @dataclasses.dataclass(frozen=True)
-class Trainer:
+class Trainer(Knobs):
     """Option of steps that train in epochs (:mod:`margo.runtime.epochs`) and so refuse to undo other work."""
 
-    overwrite: bool = option(False, help="start anew where --out holds a model made with other settings")
+    GROUP = RUNNING
+    overwrite: bool = knob(False, "start anew where --out holds a model made with other settings")
 
 
 class Step:
@@ -90,19 +90,19 @@ class Step:
 
     # -- what it reads and writes ------------------------------------------------------------------------------------
     def input(self, folder, made_by: str) -> Path:
-        """``folder``, once it is sure that the step that makes it (``made_by``) ended well there.
+        """``folder``, once it is sure that the step that makes it (``made_by``, or another trainer) ended well there.
 
         Remembers a digest of its contents, so that a resumed run can tell that its inputs are still the same.
         """
         folder = Path(folder)
-        made = record.of(folder)
-        if made is None:
-            stage = STAGE_OF.get(made_by)
+        origin = record.of(folder)
+        if origin is None:
+            stage = read_systems().stage_of(folder, made_by)
             where = f"run stage {stage} first (--stage {stage})" if stage is not None else f"run {made_by} first"
             lacks = "no step.json with status ok" if folder.is_dir() else "no such folder"
             lacks = "a file, expected a folder" if folder.is_file() else lacks
             raise MargoError(f"{folder} is not complete ({lacks}): {where}")
-        self.inputs[str(folder)] = record.digest(made["outputs"])
+        self.inputs[str(folder)] = record.digest(origin["outputs"])
         return folder
 
     def input_file(self, path) -> Path:
@@ -183,14 +183,21 @@ def interruptible(step: Step):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def programs(script: Path) -> dict[str, Path]:
+    """Files of all steps, of the local programs and of what stands beside ``script``, by name."""
+    root = Path(__file__).parents[3]
+    folders = (root / "local", root / "steps", script.parent)
+    return {path.stem: path for folder in folders for path in folder.glob("*.py")}
+
+
 def main(description: str, options_class, run) -> None:
     """Parse the command line into ``options_class``, call ``run(options, step)``, and exit.
 
     Every step also takes ``--conf FILE``, a TOML file whose table of the step's name (``[train_ml]``) sets options;
-    the command line wins over it.
+    the command line wins over it. Its other tables are for other steps, and are checked against them.
     """
     name, argv = Path(sys.argv[0]).stem, sys.argv[1:]
-    options = parse(name, description, options_class, argv)
+    options = parse(name, description, options_class, argv, programs(Path(inspect.getfile(options_class))))
     step = Step(name, options, argv)
     if getattr(sys.stdout, "errors", "") == "strict":  # what the terminal has no letters for is shown as numbers
         sys.stdout.reconfigure(errors="backslashreplace")

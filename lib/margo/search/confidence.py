@@ -4,8 +4,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from margo.gaussian.likelihood import flatten
 from margo.model.graph import Graph
-from margo.model.likelihood import flatten
 from margo.search.forward_backward import checked, posteriors
 from margo.search.network import Network, network
 from margo.search.scaled import scaled_posteriors

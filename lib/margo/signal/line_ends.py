@@ -55,13 +55,13 @@ def lost_before(content: np.ndarray) -> list[int]:
         changed[number] = other < best
         best = np.minimum(best, other) + cost
     phase = int(np.argmin(best))
-    found: list[int] = []
+    places: list[int] = []
     for number in range(len(feeds) - 1, -1, -1):
         if changed[number, phase]:
             phase = 1 - phase
             near = feeds[np.abs(feeds - feeds[number]) <= NEAR]
-            found.append(int(min(near, key=lambda place: _roughness(content, place, int(feeds[number]), phase))))
-    return sorted(set(found))
+            places.append(int(min(near, key=lambda place: _roughness(content, place, int(feeds[number]), phase))))
+    return sorted(set(places))
 
 
 def _roughness(content: np.ndarray, place: int, middle: int, phase: int) -> float:

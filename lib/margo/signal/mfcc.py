@@ -13,7 +13,7 @@ from scipy.fft import rfft
 from margo.errors import MargoError
 from margo.signal.cmvn import CmvnStats, accumulate, normalise
 from margo.signal.delta import add_deltas
-from margo.signal.options import MfccOptions
+from margo.signal.front_end import MfccOptions
 
 BATCH = 384  # frames; the padded frames and their spectra then stay in cache
 # HTK's floor of 1.0 hides the rounding of float32; Kaldi's channels reach down to where it shows.

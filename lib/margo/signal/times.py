@@ -6,8 +6,8 @@ import numpy as np
 def boundary_times(features: dict, frames: int) -> np.ndarray:
     """Seconds [T + 1] at which each of ``frames`` frames begins, and the last ends, midway between windows' centres.
 
-    ``features`` is the record that :func:`margo.signal.options.describe` makes; frames that came ready-made count as 10
-    ms each. The first frame begins at 0, the last ends with its window.
+    ``features`` is the record that :func:`margo.signal.front_end.describe` makes; frames that came ready-made count as
+    10 ms each. The first frame begins at 0, the last ends with its window.
     """
     shift = features.get("shift_ms", 10.0) / 1000
     spare = features.get("window_ms", 1000 * shift) / 1000 - shift

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from margo.classify import ebw, gmm, hybrid, maxmargin
+from margo.classify import ebw_training, gmm, hybrid, maxmargin
 from margo.errors import MargoError
 from margo.formats.classifiers import arrays_of, classifier_of, read_classifier
 from margo.formats.tables import Table, read_table
@@ -64,27 +64,27 @@ class EbwTraining:
     def __init__(self, model, table: Table, options):
         self.model, self.table, self.options = model, table, options
 
-    def start(self) -> ebw.State:
-        return ebw.begin(self.model, self.table.x, self.table.y, self.options)
+    def start(self) -> ebw_training.State:
+        return ebw_training.begin(self.model, self.table.x, self.table.y, self.options)
 
-    def advance(self, iteration: int, state: ebw.State):
+    def advance(self, iteration: int, state: ebw_training.State):
         count, done = (iteration - 1) * self.BLOCK, False
         while not done and count < min(iteration * self.BLOCK, self.options.iterations):
-            state, report, done = ebw.iterate(state, self.table.x, self.table.y, self.options)
+            state, report, done = ebw_training.iterate(state, self.table.x, self.table.y, self.options)
             count += 1
         return state, {**report, "iteration": count}, done or count >= self.options.iterations
 
-    def save(self, state: ebw.State):
+    def save(self, state: ebw_training.State):
         kind, now = arrays_of(state.model)
         best = {f"best_{name}": value for name, value in arrays_of(state.best)[1].items()}
         return {"kind": kind, "best_objective": state.best_objective}, now | best
 
-    def load(self, meta, arrays) -> ebw.State:
+    def load(self, meta, arrays) -> ebw_training.State:
         model = classifier_of(meta["kind"], arrays)
         best = classifier_of(meta["kind"], {name.removeprefix("best_"): value for name, value in arrays.items()
                                             if name.startswith("best_")})  # fmt: skip
-        now = ebw.expectation(model, self.table.x, self.table.y, self.options)
-        return ebw.State(model, now, best, meta["best_objective"])
+        now = ebw_training.expectation(model, self.table.x, self.table.y, self.options)
+        return ebw_training.State(model, now, best, meta["best_objective"])
 
 
 class HybridTraining:

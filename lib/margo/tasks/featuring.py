@@ -11,8 +11,8 @@ from margo.formats import audio, features
 from margo.formats.datadir import DataDir, Utterance
 from margo.runtime.parallel import map_chunks
 from margo.signal.cmvn import CmvnStats
+from margo.signal.front_end import MfccOptions, describe
 from margo.signal.mfcc import check_options, cmvn_stats, finish_features, static_features
-from margo.signal.options import MfccOptions, describe
 from margo.tasks.speech import MOST_DROPPED
 
 CHUNK = 50  # utterances

@@ -6,7 +6,7 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.estimate import ml
-from margo.estimate.segments import accumulate_segments, frame_segments
+from margo.estimate.labelled import accumulate_segments, frame_segments
 from margo.formats.ctm import read_ctm
 from margo.model.hmm import HmmSet
 from margo.score.boundaries import boundary_errors, boundary_score

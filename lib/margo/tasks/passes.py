@@ -4,22 +4,24 @@ Each is a function of a model and a chunk (:mod:`margo.tasks.speech`), to be giv
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.models import read_model
+from margo.gaussian.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
 from margo.model.grammar import recognition_graph, string_score
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
 from margo.score.align import align as align_words
 from margo.search.confidence import confidences
 from margo.search.nbest import nbest
 from margo.search.viterbi import align, viterbi
-from margo.signal.options import same_features
-from margo.tasks.speech import Speech, load
+from margo.signal.front_end import same_features
+from margo.signal.times import boundary_times
+from margo.tasks.speech import Speech, load, total
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,12 @@ def count_errors(hmms: HmmSet, chunk) -> np.ndarray:
     hypotheses = [words or () for _, words, _, _ in decode(hmms, np.inf, chunk)]
     errors = align_words([item.words for item in chunk], hypotheses).errors
     return np.array([errors.sum(), sum(len(item.words) for item in chunk), (errors > 0).sum(), len(chunk)])
+
+
+def dev_errors(hmms: HmmSet, data: Speech, where) -> dict[str, int]:
+    """Word and string errors on a development set."""
+    errors, _, wrong, _ = total(partial(count_errors, hmms), data, where).tolist()
+    return {"dev_errors": errors, "dev_wrong": wrong}
 
 
 def nbest_lists(hmms: HmmSet, n: int, chunk) -> list[dict]:
@@ -113,3 +121,23 @@ def alignments(hmms: HmmSet, confidence_scale: float, chunk) -> tuple[list[Align
             )
         )
     return done, dropped
+
+
+def durations(hmms: HmmSet, features: dict, done: list[Aligned]) -> list[dict]:
+    """Of every word that was aligned: tokens, median duration, and the share of tokens as short as its model allows."""
+    frames: dict[str, list[int]] = {}
+    milliseconds: dict[str, list[float]] = {}
+    for utterance in done:
+        at = boundary_times(features, len(utterance.states))
+        for word, start, end, _ in utterance.words:
+            frames.setdefault(word, []).append(end - start)
+            milliseconds.setdefault(word, []).append(1000 * (at[end] - at[start]))
+    return [
+        {
+            "word": word,
+            "tokens": len(frames[word]),
+            "median_ms": round(float(np.median(milliseconds[word])), 1),
+            "at_minimum": round(float(np.mean(np.array(frames[word]) <= hmms.least_frames(word))), 4),
+        }
+        for word in sorted(frames)
+    ]

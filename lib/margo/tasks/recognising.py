@@ -5,12 +5,12 @@ from pathlib import Path
 from margo.errors import MargoError
 from margo.formats.audio import read_audio
 from margo.formats.models import read_model
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.search.confidence import confidences
 from margo.search.viterbi import viterbi
+from margo.signal.front_end import options_of
 from margo.signal.mfcc import compute_features
-from margo.signal.options import options_of
 from margo.signal.times import boundary_times
 
 
@@ -34,7 +34,7 @@ class Recogniser:
         """
         samples, rate = read_audio(file, rate=self.options.sample_rate, channel=channel)
         try:
-            x = compute_features(samples, rate, self.options)
+            x = self.hmms.padded(compute_features(samples, rate, self.options))
         except MargoError as error:  # of samples, which do not know where they came from
             raise MargoError(f"{file}: {error}") from None
         scores = log_likelihoods(self.scorer, x)

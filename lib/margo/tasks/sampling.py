@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from margo.classify.segments import frame_labels, segment_features
+from margo.classify.phone_samples import frame_labels, segment_features
 from margo.errors import MargoError
 from margo.formats import datadir
 from margo.formats.transcripts import read_symbol_map

@@ -8,6 +8,7 @@ import numpy as np
 from margo.errors import MargoError, refuse
 from margo.formats.plots import read_progress
 from margo.formats.scores import SETS, write_details, write_score
+from margo.formats.systems import system_of
 from margo.runtime import record
 
 EXAMPLES = 5  # names shown in a message
@@ -123,13 +124,13 @@ def digest(references: Mapping[str, Sequence[str]]) -> str:
 def place_of(folder: Path) -> tuple[str, int, str]:
     """``(system, mixtures, set)`` of a decode folder ``.../<system>_<mixtures>/<set>``."""
     folder = Path(folder).resolve()
-    system, _, mixtures = folder.parent.name.rpartition("_")
-    if not system or not mixtures.isdigit() or folder.name not in SETS:
+    system, mixtures = system_of(folder.parent)
+    if mixtures is None or folder.name not in SETS:
         raise MargoError(
             f"{folder.parent.name}/{folder.name} does not say what was decoded: expected <system>_<mixtures>/<set> "
             "such as ml_8/test; say it with --system, --mixtures and --set"
         )
-    return system, int(mixtures), folder.name
+    return system, mixtures, folder.name
 
 
 def training_seconds(decode_folder) -> float | None:

@@ -5,16 +5,23 @@ import json
 import numpy as np
 
 from margo.errors import MargoError
+from margo.formats.systems import System
 from margo.model.hmm import HmmSet
 
 
-def describe_record(made: dict) -> str:
+def describe_record(held: dict) -> str:
     rows = [
-        f"step       {made['step']}, {made['seconds']:.1f} s, {made['peak_memory_mb']:.0f} MB",
-        f"command    {made['step']}.py {' '.join(made['argv'])}",
-        f"outputs    {', '.join(sorted(made['outputs'])[:8])}{' ...' if len(made['outputs']) > 8 else ''}",
+        f"step       {held['step']}, {held['seconds']:.1f} s, {held['peak_memory_mb']:.0f} MB",
+        f"command    {held['step']}.py {' '.join(held['argv'])}",
+        f"outputs    {', '.join(sorted(held['outputs'])[:8])}{' ...' if len(held['outputs']) > 8 else ''}",
     ]
     return "\n".join(rows)
+
+
+def describe_system(row: System) -> str:
+    """What the table of systems tells of the folder's."""
+    start = f"; starts from {row.start}" if row.start not in ("", row.name) else ""
+    return f"system     {row.label}: {row.what}{start}"
 
 
 def describe_model(hmms: HmmSet) -> str:

@@ -4,10 +4,11 @@ Chunks are fixed by the data, so that sums over them do not depend on who made w
 places in an archive); its features are read where it is worked on.
 """
 
+import operator
+import time
 from dataclasses import dataclass
+from functools import partial, reduce
 from pathlib import Path
-
-import numpy as np
 
 from margo.errors import MargoError
 from margo.formats import datadir, features
@@ -66,22 +67,14 @@ def read(folder) -> Speech:
 
 
 def load(chunk, hmms=None) -> list[tuple]:
-    """``(name, x[T, D] float32, words)`` of every item of a chunk; NaN marks missing values.
-
-    For a model that large-margin training augmented by a dimension ([LJ07] (59)), frames are zero there.
-    """
-    utterances = [(item.name, features.read_matrix(item.place, allow_missing=True), item.words) for item in chunk]
-    if hmms is None or not hmms.meta.get("augmented"):
-        return utterances
-    return [(name, np.pad(x, ((0, 0), (0, 1))), words) for name, x, words in utterances]
+    """``(name, x[T, D] float32, words)`` of every item of a chunk, as ``hmms`` sees it; NaN marks missing values."""
+    utterances = ((item.name, features.read_matrix(item.place, allow_missing=True), item.words) for item in chunk)
+    return [(name, x if hmms is None else hmms.padded(x), words) for name, x, words in utterances]
 
 
 def total(function, speech: Speech, where):
     """Sum of ``function(chunk)`` over the chunks, in their order."""
-    result = None
-    for part in map_chunks(function, speech.chunks, where):
-        result = part if result is None else result + part
-    return result
+    return reduce(operator.add, map_chunks(function, speech.chunks, where))
 
 
 def check_dropped(dropped, speech: Speech, step, told: set | None = None) -> None:
@@ -97,3 +90,46 @@ def check_dropped(dropped, speech: Speech, step, told: set | None = None) -> Non
             f"{speech.folder}: {len(dropped)} of {len(speech.items)} utterances cannot be used, more than "
             f"{MOST_DROPPED:.0%}; the first: {dropped[0][0]}: {dropped[0][1]}"
         )
+
+
+class Corpus:
+    """Training data as criteria see them (:mod:`margo.estimate.criterion`).
+
+    ``lists``: strings of every utterance by name, best first, that were found with the model ``start`` (None: no
+    lists). ``seconds`` is the time spent in passes.
+    """
+
+    def __init__(self, data: Speech, where, step, start=None, lists: dict | None = None):
+        self.data, self.where, self.step, self.lists, self.start = data, where, step, lists, start
+        self.told: set = set()
+        self.memory: tuple = (None, None)
+        self.seconds = 0.0
+
+    def map(self, function, hmms, parts=None):
+        began = time.perf_counter()
+        items = zip(self.data.chunks, *(() if parts is None else (parts,)))
+        for result in map_chunks(partial(on_chunk, function, hmms), items, self.where):
+            self.seconds += time.perf_counter() - began
+            yield result
+            began = time.perf_counter()
+
+    def total(self, function, hmms, parts=None):
+        result = reduce(operator.add, self.map(function, hmms, parts))
+        check_dropped(result.dropped, self.data, self.step, self.told)
+        return result
+
+    def remember(self, hmms, make):
+        if self.memory[0] is not hmms:
+            self.memory = (None, None)  # of the two, only one at a time
+            self.memory = (hmms, make())
+        return self.memory[1]
+
+    def strings(self, hmms) -> list[dict | None]:
+        known = self.lists is not None and hmms is self.start
+        return [{item.name: self.lists[item.name] for item in chunk} if known else None for chunk in self.data.chunks]
+
+
+def on_chunk(function, hmms, item):
+    """``function(hmms, utterances[, part])`` on ``(chunk[, part])``."""
+    chunk, *part = item
+    return function(hmms, load(chunk, hmms), *part)

@@ -4,8 +4,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from margo.classify import em, hybrid
-from margo.classify.options import EmOptions, HybridOptions
+from margo.classify import gmm, hybrid
+from margo.classify.gmm import GmmOptions
+from margo.classify.hybrid import HybridOptions
 from margo.errors import MargoError
 from margo.formats.tables import Table
 from margo.tasks.classifying import error_percent, log_joint
@@ -69,7 +70,7 @@ def label_curves(train: Table, test: Table, options, step):
             rng = np.random.default_rng([options.seed, draw])
             shown = choose_labels(train.y, count, rng)
             known = train.x[shown], train.y[shown]
-            start, _ = em.fit(*known, EmOptions(covariance="full", ridge=options.start_ridge), rng)
+            start, _ = gmm.fit(*known, GmmOptions(covariance="full", ridge=options.start_ridge), rng)
             hidden = np.full(len(train.y), -1)
             hidden[shown] = train.y[shown]
             # As many steps as with all samples: small batches over the few ([R18] 4.4).

@@ -1,117 +1,179 @@
-"""What trainers share beyond the loop of epochs, and the maximum-likelihood trainer itself."""
+"""The whole of a training step: read, train by some criterion, write the model that is the result."""
 
+import json
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from margo.errors import MargoError
-from margo.estimate import ml
+from margo.estimate.ml import grown
 from margo.estimate.start import Moments, moments
-from margo.formats.models import pack, unpack
+from margo.formats.models import write_model
+from margo.formats.plots import PLOTS, write_plots
+from margo.knobs import Knobs, knob
 from margo.model.bigram import bigram_counts, log_bigram
 from margo.model.grammar import grammar
 from margo.model.hmm import HmmSet, flat_start, whole_words
-from margo.signal.options import same_features
+from margo.runtime import epochs, record
+from margo.runtime.step import Parallel, Seeded, Trainer
+from margo.runtime.trainer import fit
+from margo.signal.front_end import same_features
 from margo.tasks import passes, speech
 from margo.tasks.labels import start_from_labels
+from margo.tasks.tuning import tuned
 
 
-def accumulate_ml(hmms: HmmSet, options, scale: float, chunk):
-    return ml.accumulate(hmms, speech.load(chunk), options, scale)
+@dataclass(frozen=True)
+class TrainingOptions(Parallel, Seeded, Trainer, Knobs):
+    """What every trainer reads and writes."""
+
+    data: Path = knob(help="feature folder to train on")
+    dev: Path | None = knob(None, "feature folder of the development set, which picks the iteration")
+    init: Path = knob(help="folder of the model to start from")
+    out: Path = knob(help="folder to write")
+
+
+@dataclass(frozen=True)
+class ContestedOptions(TrainingOptions):
+    """Of trainers that set utterances against competing strings."""
+
+    nbest: Path | None = knob(None, "N-best lists (nbest) of --init on --data, instead of the first search")
+
+
+def train(criterion, options, step, start=None, finish=None) -> None:
+    """Train by ``criterion(options)``, a class of :mod:`margo.estimate.criterion`, and write model.npz.
+
+    ``start(options, data, where, step)`` makes the model to start from (that of ``--init`` by default),
+    ``finish(hmms, options, where, step)`` may change the result before it is written.
+    """
+    criterion = criterion(options)
+    data = speech.read(step.input(options.data, made_by="make_mfcc"))
+    dev = speech.read(step.input(options.dev, made_by="make_mfcc")) if options.dev else None
+    if options.init:
+        step.input(options.init, made_by="train_ml")
+    init = None if start else passes.model_for(options.init, data)
+    lists = read_lists(options, step) if getattr(options, "nbest", None) else None
+    with step.place() as where:
+        corpus = speech.Corpus(data, where, step, init, lists)
+        errors = partial(passes.dev_errors, data=dev, where=where) if dev and criterion.picks else None
+        first = partial(start, options, data, where, step) if start else lambda: init
+        state, reports = fit(step, criterion, first, corpus, errors)
+        meta = {"criterion": criterion.name} | ({"iteration": state.chosen} if criterion.picks else {})
+        hmms = replace(state.best, meta={**state.best.meta, **meta})
+        hmms = finish(hmms, options, where, step) if finish else hmms
+    write_model(step.output("model.npz"), hmms)
+    if plots := criterion.plots(reports):
+        step.output(PLOTS)
+        write_plots(options.out, plots)
+    epochs.finish(step)
+    step.extra["chosen"] = state.chosen
+    if criterion.picks:
+        step.extra["cost"] = state.cost
+        step.say(f"{step.name}: the model after {state.chosen} iterations was the best on {'dev' if dev else 'train'}")
+
+
+def read_lists(options, step) -> dict[str, list[tuple[str, ...]]]:
+    """The strings of every utterance from the folder ``--nbest``, once it is sure that they are those of the model
+    ``--init`` on ``--data``, and enough."""
+    folder = step.input(options.nbest, made_by="nbest")
+    listing = record.of(folder)
+    for kind, ours in (("model", options.init), ("data", options.data)):
+        theirs = listing["options"][kind]
+        if listing["inputs"][theirs] != step.inputs[str(ours)]:
+            raise MargoError(f"--nbest {folder}: lists of {theirs}, which is not what {ours} is now; give the lists of "
+                             "that, or none")  # fmt: skip
+    if listing["options"]["n"] <= options.competitors:
+        raise MargoError(f"--nbest {folder}: {listing['options']['n']} strings an utterance, --competitors "
+                         f"{options.competitors} needs {options.competitors + 1}")  # fmt: skip
+    with open(folder / "nbest.jsonl", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return {row["utt"]: [tuple(hypothesis["words"]) for hypothesis in row["hyps"]] for row in rows}
+
+
+# -- Maximum likelihood ------------------------------------------------------------------------------------------------
+
+
+NEW = {"init": False}  # what only a model that is made anew has use for
+
+
+@dataclass(frozen=True)
+class StartOptions(Knobs):
+    """The models that maximum likelihood starts from without ``--init``, and their grammar."""
+
+    GROUP = "start and grammar"
+    start: str = knob("flat", "where training starts without --init", ("flat", "labels"), needs=NEW)
+    labels: Path | None = knob(None, "CTM file of hand labels", needs={"start": ("labels",)})
+    states: int = knob(12, "emitting states of a word", least=1, needs=NEW)
+    skip: float = knob(0.0, "probability, at the start, of skipping a state; 0 allows no skips", least=0, needs=NEW)
+    silence_states: int = knob(
+        0, "states of an optional silence around and between words; 0 for none", least=0, needs=NEW
+    )
+    grammar: str = knob("auto", "what may be recognised", ("auto", "isolated", "loop", "bigram"), needs=NEW)
+    insertion_penalty: float = knob(
+        0.0, "added to the score for every word", needs={**NEW, "grammar": ("auto", "loop", "bigram")}
+    )
+    scale: float = knob(1.0, "factor of a bigram's log probabilities", needs={**NEW, "grammar": ("bigram",)})
+    tune_scales: tuple[float, ...] = knob((), "scales of the bigram to try on --dev (none: --scale it is)")
+    tune_penalties: tuple[float, ...] = knob(
+        (0.0,), "insertion penalties to try with each of --tune-scales", needs={"tune_scales": True}
+    )
+
+    def faults(self) -> list[str]:
+        faults = super().faults()
+        if self.start == "labels" and not self.labels:
+            faults.append("--start labels needs --labels")
+        if self.tune_scales and not (self.dev and (self.init or self.grammar == "bigram")):
+            faults.append("--tune-scales needs --dev and --grammar bigram")
+        return faults
+
+
+def first_model(options, data: speech.Speech, where, step) -> HmmSet:
+    """The model of ``--init``, its mixtures doubled if more are asked for; else one a word, flat or from labels."""
+    if options.init:
+        return grown(passes.model_for(options.init, data), options.mixtures)
+    whole = speech.total(partial(chunk_moments, data.features["dimension"]), data, where)
+    hmms = flat_start(
+        whole_words(data.vocabulary),
+        options.states,
+        whole.mean,
+        whole.variance,
+        silence="sil" if options.silence_states else None,
+        silence_states=options.silence_states,
+        skip=options.skip,
+        variance_floor=options.variance_floor * whole.variance,
+        meta={"features": data.features, "grammar": grammar_of(options, data), "criterion": "ml", "seed": options.seed},
+    )
+    if options.start == "labels":
+        return start_from_labels(hmms, options.labels, data, where, options, step.say)
+    return hmms
 
 
 def chunk_moments(dimension: int, chunk) -> Moments:
     return moments((x for _, x, _ in speech.load(chunk)), dimension)
 
 
-def errors_on(hmms: HmmSet, folder, where, step) -> dict:
-    """Word and string errors of ``hmms`` on a feature folder, under its own grammar."""
-    data = speech.read(step.input(folder, made_by="make_mfcc"))
-    same_features(hmms.meta["features"], data.features, f"{folder}: the features")
-    errors, words, wrong, strings = speech.total(partial(passes.count_errors, hmms), data, where).tolist()
-    step.say(f"{step.name}: {Path(folder).name} {errors} of {words} words, {wrong} of {strings} strings wrong")
-    return {"errors": errors, "words": words, "wrong": wrong, "strings": strings}
+def grammar_of(options, data: speech.Speech) -> dict:
+    """The grammar's table, from the options and the transcripts."""
+    kind = options.grammar
+    if kind == "auto":
+        kind = "isolated" if data.isolated else "loop"
+        if data.isolated and options.insertion_penalty:
+            raise MargoError("--insertion-penalty does nothing: every transcript is one word")
+    table = None
+    if kind == "bigram":
+        table = log_bigram(bigram_counts((item.words for item in data.items), data.vocabulary))
+    return grammar(kind, options.insertion_penalty, table, options.scale)
 
 
-@dataclass(frozen=True, eq=False)
-class MlState:
-    """The model, its number of components a state, and how many passes there were at that number."""
-
-    hmms: HmmSet
-    mixtures: int
-    passes: int  # negative while annealing
-    objective: float | None
-
-
-class MlTraining:
-    """Start, advance, save and load of the epoch loop for maximum likelihood."""
-
-    def __init__(self, options, data: speech.Speech, where, step):
-        self.options, self.data, self.where, self.step = options, data, where, step
-        self.told: set = set()
-
-    def start(self) -> MlState:
-        options = self.options
-        if options.init:
-            hmms = passes.model_for(options.init, self.data)
-            mixtures = int(hmms.pool.sizes.max())
-            if options.mixtures < mixtures:
-                raise MargoError(f"--mixtures is {options.mixtures}, {options.init} has {mixtures} already")
-            return self.grow(MlState(hmms, mixtures, 0, None))
-        found = speech.total(partial(chunk_moments, self.data.features["dimension"]), self.data, self.where)
-        hmms = flat_start(
-            whole_words(self.data.vocabulary),
-            options.states,
-            found.mean,
-            found.variance,
-            silence="sil" if options.silence_states else None,
-            silence_states=options.silence_states,
-            skip=options.skip,
-            variance_floor=options.variance_floor * found.variance,
-            meta={"features": self.data.features, "grammar": self.grammar(), "criterion": "ml", "seed": options.seed},
-        )
-        if options.start == "labels":
-            hmms = start_from_labels(hmms, options.labels, self.data, self.where, options, self.step.say)
-            return MlState(hmms, 1, 0, None)
-        return MlState(hmms, 1, -options.anneal, None)
-
-    def grammar(self) -> dict:
-        kind = self.options.grammar
-        if kind == "auto":
-            kind = "isolated" if self.data.isolated else "loop"
-        table = None
-        if kind == "bigram":
-            table = log_bigram(bigram_counts((item.words for item in self.data.items), self.data.vocabulary))
-        return grammar(kind, self.options.insertion_penalty, table, self.options.scale)
-
-    def grow(self, state: MlState) -> MlState:
-        """Double the components, up to those asked for."""
-        mixtures = min(2 * state.mixtures, self.options.mixtures)
-        if mixtures == state.mixtures:
-            return state
-        return MlState(ml.split(state.hmms, mixtures), mixtures, 0, None)
-
-    def advance(self, iteration: int, state: MlState):
-        scale = self.options.anneal_from ** (-state.passes / self.options.anneal) if state.passes < 0 else 1.0
-        stats = speech.total(partial(accumulate_ml, state.hmms, self.options, scale), self.data, self.where)
-        speech.check_dropped(stats.dropped, self.data, self.step, self.told)
-        # One variance for all while annealing: where some are wide, their states swallow what fits nowhere.
-        options = self.options if state.passes >= 0 else replace(self.options, tie_variances="global")
-        hmms, report = ml.update(state.hmms, stats, options)
-        report["mixtures"] = state.mixtures
-        if state.passes < 0:
-            report |= {"scale": scale, "objective": report["objective"] / scale}
-            return MlState(hmms, state.mixtures, state.passes + 1, None), report, False
-        enough = state.passes + 1 == self.options.iterations or ml.converged(
-            state.objective, report["objective"], self.options.tolerance
-        )
-        state = MlState(hmms, state.mixtures, state.passes + 1, report["objective"])
-        done = enough and state.mixtures == self.options.mixtures
-        return (self.grow(state) if enough and not done else state), report, done
-
-    def save(self, state: MlState):
-        meta, arrays = pack(state.hmms)
-        return {"hmms": meta, "mixtures": state.mixtures, "passes": state.passes, "objective": state.objective}, arrays
-
-    def load(self, meta: dict, arrays: dict) -> MlState:
-        return MlState(unpack(meta["hmms"], arrays), meta["mixtures"], meta["passes"], meta["objective"])
+def tuned_on_dev(hmms: HmmSet, options, where, step) -> HmmSet:
+    """The model with its grammar as dev would have it, where that is asked for; the step records its errors there."""
+    if not options.dev:
+        return hmms
+    dev = speech.read(options.dev)
+    same_features(hmms.meta["features"], dev.features, f"{options.dev}: the features")
+    if options.tune_scales:
+        hmms = tuned(hmms, dev, options, step, where)
+    errors, words, wrong, strings = speech.total(partial(passes.count_errors, hmms), dev, where).tolist()
+    step.extra["dev"] = {"errors": errors, "words": words, "wrong": wrong, "strings": strings}
+    step.say(f"{step.name}: {options.dev.name} {errors} of {words} words, {wrong} of {strings} strings wrong")
+    return hmms

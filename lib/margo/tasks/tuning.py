@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from margo.errors import MargoError
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, with_grammar
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.score.align import align as align_words
 from margo.search.viterbi import viterbi
 from margo.tasks import speech
@@ -40,12 +40,11 @@ def tune_grammar(hmms: HmmSet, data: speech.Speech, scales, penalties, where) ->
     return with_grammar(hmms, scale=scale, insertion_penalty=penalty), table
 
 
-def tuned(hmms: HmmSet, options, where, step) -> HmmSet:
-    """The model as ``options.dev`` would have its grammar; ``step`` keeps the errors of every setting."""
-    data = speech.read(step.input(options.dev, made_by="make_mfcc"))
-    hmms, table = tune_grammar(hmms, data, options.tune_scales, options.tune_penalties, where)
+def tuned(hmms: HmmSet, dev: speech.Speech, options, step, where) -> HmmSet:
+    """The model as ``dev`` would have its grammar; ``step`` keeps the errors of every setting."""
+    hmms, table = tune_grammar(hmms, dev, options.tune_scales, options.tune_penalties, where)
     step.extra["tuned"] = table
     chosen = hmms.meta["grammar"]
-    step.say(f"{step.name}: {options.dev.name} chooses a bigram scale of {chosen['scale']:g} and an insertion penalty "
+    step.say(f"{step.name}: {dev.folder.name} chooses a bigram scale of {chosen['scale']:g} and an insertion penalty "
              f"of {chosen['insertion_penalty']:g}")  # fmt: skip
     return hmms

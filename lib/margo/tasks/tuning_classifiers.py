@@ -5,8 +5,11 @@ import json
 
 import numpy as np
 
-from margo.classify import ebw, em, hybrid
-from margo.classify.options import EbwOptions, EmOptions, HybridOptions, MarginOptions
+from margo.classify import ebw_training, gmm, hybrid
+from margo.classify.ebw_training import EbwOptions
+from margo.classify.gmm import GmmOptions
+from margo.classify.hybrid import HybridOptions
+from margo.classify.maxmargin import MarginOptions
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_json, write_text
 from margo.formats.tables import Table
@@ -14,7 +17,7 @@ from margo.runtime import record
 from margo.tasks import classifying
 
 OPTIONS = {
-    "train_gmm": EmOptions, "train_ebw": EbwOptions, "train_hybrid": HybridOptions, "train_margin": MarginOptions,
+    "train_gmm": GmmOptions, "train_ebw": EbwOptions, "train_hybrid": HybridOptions, "train_margin": MarginOptions,
 }  # fmt: skip
 
 
@@ -58,9 +61,9 @@ def fit(trainer: str, settings: dict, model, train, seed: int):
     """The classifier that ``trainer`` makes of ``train`` with ``settings``, from ``model`` where it needs a start."""
     options = OPTIONS[trainer](**settings)
     if trainer == "train_gmm":
-        return em.fit(train.x, train.y, options, np.random.default_rng(seed), len(train.names))[0]
+        return gmm.fit(train.x, train.y, options, np.random.default_rng(seed), len(train.names))[0]
     if trainer == "train_ebw":
-        return ebw.fit(model, train.x, train.y, options)[0]
+        return ebw_training.fit(model, train.x, train.y, options)[0]
     if trainer == "train_hybrid":
         return hybrid.fit(model, train.x, train.y, options, seed)[0]
     return classifying.fit_margin(model, train, options, "smo", seed)[0]
@@ -94,9 +97,9 @@ def starts_of(options, folds, step) -> list:
     if options.init is None:
         raise MargoError(f"{options.trainer} starts from a model: give --init")
     used = record.read(step.input(options.init, made_by="train_gmm"))["options"]
-    settings = EmOptions(**{field.name: used[field.name] for field in dataclasses.fields(EmOptions)})
+    settings = GmmOptions(**{field.name: used[field.name] for field in dataclasses.fields(GmmOptions)})
     return [
-        em.fit(train.x, train.y, settings, np.random.default_rng(used["seed"]), len(train.names))[0]
+        gmm.fit(train.x, train.y, settings, np.random.default_rng(used["seed"]), len(train.names))[0]
         for train, _ in folds
     ]
 

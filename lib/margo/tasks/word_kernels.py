@@ -6,11 +6,11 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.kernel.hmm_pairs import WordPair, train_word_pair
 from margo.kernel.hmm_scorespace import Frames, score, silence_states, word_model
 from margo.kernel.multiclass import pairs
 from margo.model.hmm import HmmSet
-from margo.model.likelihood import log_likelihoods, scorer
 from margo.tasks import speech
 
 FORMAT = "margo-word-kernel-1"

@@ -9,10 +9,10 @@ from margo.estimate.lme.ascent import ascend, soft_minimum
 from margo.estimate.lme.model import move
 from margo.estimate.lme.tokens import choose_tokens, make_pairs, make_problem, value_of
 from margo.estimate.paths import find_paths, searcher
+from margo.gaussian.likelihood import best_gaussians, log_likelihoods, path_components, scorer
+from margo.gaussian.pool import GaussianPool
 from margo.model.grammar import grammar
 from margo.model.hmm import flat_start, whole_words
-from margo.model.likelihood import best_gaussians, log_likelihoods, path_components, scorer
-from margo.model.pool import GaussianPool
 
 D, WORDS = 3, ("a", "b", "c")
 

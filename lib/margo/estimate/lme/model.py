@@ -28,7 +28,7 @@ def move(hmms: HmmSet, shift: np.ndarray, augmentation: np.ndarray, radius: floa
     floor = hmms.variance_floor
     return replace(
         hmms,
-        pool=replace(pool, means=means, variances=np.column_stack([pool.variances, np.ones(len(means))])),
+        pool=replace(pool, means=means, covariances=np.column_stack([pool.variances, np.ones(len(means))])),
         variance_floor=None if floor is None else np.append(floor, 0.0),
         meta={**hmms.meta, "augmented": True},
     )

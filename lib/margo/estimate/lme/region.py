@@ -1,0 +1,161 @@
+"""Large-margin training as a criterion: the program of each epoch in a ball around the means, a trust region.
+
+The program assumes that the Viterbi paths stay what they were. So each step is followed by a search of the training
+data; one that did not raise the true value of what the program maximises is taken back and tried in a smaller ball.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margo.estimate.criterion import Criterion, PatienceOptions
+from margo.estimate.lme.ascent import ascend
+from margo.estimate.lme.model import move
+from margo.estimate.lme.solver import METHODS, solve
+from margo.estimate.lme.tokens import Pairs, choose_tokens, make_pairs, make_problem, value_of
+from margo.estimate.paths import find_paths, searcher
+from margo.knobs import knob
+from margo.model.hmm import HmmSet
+
+QUANTILES = (5, 25, 50, 75, 95)  # per cent, of the margins shown by epoch
+TRIES = 5  # balls, each half the last, before an epoch gives up
+START_RADIUS = 0.05  # r^2 / K that auto begins with
+
+
+@dataclass(frozen=True)
+class LmeOptions(PatienceOptions):
+    """Large-margin estimation, [LJ07] and README.md of :mod:`margo.estimate.lme`."""
+
+    method: str = knob(
+        "auto", "solver of an epoch's program; gd is the baseline, ascent of a soft minimum", (*METHODS, "gd")
+    )
+    tokens: str = knob("all", "support tokens: all, or this many with the smallest margins")
+    threshold: float = knob(0.0, "take only tokens whose margin is at most this (gamma); 0 for no bound", least=0)
+    hard: bool = knob(False, "maximise the smallest margin of tokens that are recognised, as the paper does")
+    misrecognised: bool = knob(False, "count misrecognised tokens too", needs={"hard": True})
+    nu: float = knob(0.3, "share of the pairs that decide the soft margin: C = 1 / (nu pairs)", above=0, most=1,
+                       needs={"hard": False})  # fmt: skip
+    radius: str = knob("auto", "r^2 / K of the ball around the means an epoch; auto adapts it")
+    competitors: int = knob(3, "competing strings a token", least=1)
+    per_frame: bool = knob(False, "divide margins by the number of frames")
+    epochs: int = knob(5, "most epochs", least=1)
+    tolerance: float = knob(1e-3, "relative gap to which an epoch's program is solved", above=0)
+
+    def faults(self) -> list[str]:
+        faults = super().faults()
+        if self.tokens != "all" and not (self.tokens.isdigit() and int(self.tokens) > 0):
+            faults.append(f"--tokens is {self.tokens}, expected all, or a whole number above 0")
+        if self.radius != "auto" and not _positive(self.radius):
+            faults.append(f"--radius is {self.radius}, expected auto, or r^2 / K above 0 (0.001 to 0.1 is usual)")
+        return faults
+
+
+def _positive(text: str) -> bool:
+    try:
+        return float(text) > 0
+    except ValueError:
+        return False
+
+
+class Lme(Criterion):
+    """An iteration is an epoch. Memory: the radius, r^2 / K of the ball to try next."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.name = "lme-gd" if options.method == "gd" else "lme-sdp"
+        self.nu = None if options.hard else options.nu
+
+    @property
+    def limit(self) -> int:
+        return self.options.epochs
+
+    def begin(self, hmms: HmmSet) -> dict:
+        return {"radius": START_RADIUS if self.options.radius == "auto" else float(self.options.radius)}
+
+    def measure(self, hmms: HmmSet, memory: dict, corpus, steps: int, final: bool) -> tuple[Pairs, dict]:
+        return self.search(hmms, corpus), memory
+
+    def search(self, hmms: HmmSet, corpus) -> Pairs:
+        """Pairs of all training tokens on paths found with ``hmms`` itself; the last are kept for the next epoch."""
+        return corpus.remember(hmms, lambda: corpus.total(self.pairs, hmms, corpus.strings(hmms)))
+
+    def pairs(self, hmms: HmmSet, utterances, listed) -> Pairs:
+        """Of a chunk."""
+        paths = find_paths(searcher(hmms), utterances, self.options.competitors, listed)
+        return make_pairs(hmms, paths.frames(utterances), paths, self.options.per_frame)
+
+    def support(self, pairs: Pairs) -> np.ndarray:
+        """The tokens that count, bool [N]."""
+        options = self.options
+        number = None if options.tokens == "all" else int(options.tokens)
+        recognised = options.hard and not options.misrecognised
+        return choose_tokens(pairs.token_margins, number, options.threshold or None, recognised)
+
+    def report(self, pairs: Pairs, memory: dict) -> dict:
+        chosen, margins = self.support(pairs), pairs.token_margins
+        support = pairs.margins[chosen[pairs.token]]
+        return {
+            "objective": value_of(support, self.nu),
+            "frames": int(pairs.frames.sum()),
+            "tokens": int(chosen.sum()),
+            "pairs": len(support),
+            "margin_min": float(margins[chosen].min()),
+            "margin_mean": float(margins.mean()),
+            "train_errors": int((margins < 0).sum()),
+            "margin_quantiles": np.percentile(margins, QUANTILES).round(4).tolist(),
+            "dropped": len(pairs.dropped),
+        }
+
+    def update(self, hmms: HmmSet, pairs: Pairs, memory: dict, corpus):
+        """The best means in the ball, if their margins, measured anew, are better than before; else in half of it.
+
+        Report: predicted and reached value, rho, gap, widest (augmentation), solver, radius, and the solver's notes.
+        """
+        chosen, radius = self.support(pairs), memory["radius"]
+        support, gaussians = pairs.select(chosen), hmms.pool.n_gaussians
+        before = value_of(support.margins, self.nu)
+        for _ in range(TRIES):
+            problem = make_problem(support, gaussians, radius * gaussians, self.nu)
+            shift, widths, facts = self.solve(problem)
+            candidate = move(hmms, shift, widths, radius)
+            reached = value_of(self.search(candidate, corpus).select(chosen).margins, self.nu)
+            report = {**facts, "reached": reached, "widest": float(widths.max(initial=0.0)), "radius": radius}
+            if reached > before:
+                break
+            radius /= 2
+        else:  # no ball small enough: this is as far as the criterion goes
+            return hmms, None, report
+        gained = (reached - before) / max(facts["predicted"] - before, 1e-12)
+        return candidate, {"radius": self.next_radius(radius, gained)}, report
+
+    def solve(self, problem) -> tuple[np.ndarray, np.ndarray, dict]:
+        """``(shift, widths, facts)`` of the epoch's program by the method asked for."""
+        if self.options.method == "gd":
+            shift, values = ascend(problem)
+            return shift, np.zeros(len(shift)), {"predicted": values[-1], "solver": "gd"}
+        solution = solve(problem, self.options.method, self.options.tolerance)
+        facts = {"predicted": solution.objective, "rho": solution.rho, "gap": solution.gap,
+                 "solver": f"{solution.method} {solution.solver}"}  # fmt: skip
+        if solution.notes:
+            facts["notes"] = "; ".join(solution.notes)
+        return solution.shift, solution.augmentation, facts
+
+    def next_radius(self, radius: float, gained: float) -> float:
+        """A larger ball where the step gave most of what was predicted, a smaller one where it gave little."""
+        if self.options.radius != "auto":
+            return radius
+        return radius * (1.5 if gained > 0.8 else 0.6 if gained < 0.4 else 1.0)
+
+    def cost(self, report: dict, steps: int) -> float:
+        return report["train_errors"]
+
+    def plots(self, reports: list[dict]) -> list[dict]:
+        """How the margins of all training tokens are spread, epoch by epoch."""
+        epochs = [report["iteration"] - 1 for report in reports]
+        series = [
+            {"name": f"{percent} %", "x": epochs, "y": [report["margin_quantiles"][i] for report in reports]}
+            for i, percent in enumerate(QUANTILES)
+        ]
+        note = "That share of the training tokens has a smaller margin; below 0 a token is misrecognised."
+        return [{"title": "margins of training tokens", "kind": "line", "series": series, "x_label": "epoch",
+                 "y_label": "margin, nats", "note": note}]  # fmt: skip

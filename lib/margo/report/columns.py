@@ -1,0 +1,150 @@
+"""The columns of the results, once: ``RESULTS.md``, ``report.html`` and ``results.csv`` are made of this list.
+
+A row is one of ``results.json``. To add a column, add an entry to :data:`COLUMNS`.
+"""
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MEASURES = {"wer": "WER", "per": "PER", "err": "error"}
+LEVEL = 0.05  # largest p that is coloured
+
+
+def measure(row: dict) -> str:
+    """What a row's rate is to be called: ``wer`` of words, ``per`` of phones (whose metric is ``wer``), ``err``."""
+    return "per" if row.get("unit") == "phone" else row["metric"]
+
+
+def held(*keys) -> Callable[[dict], object]:
+    """What a row holds under ``keys``, one in the other; None where there is nothing."""
+
+    def value(row):
+        for key in keys:
+            row = row[key] if isinstance(row, list) else (row or {}).get(key)
+        return row
+
+    return value
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. ``value`` and ``text`` of a row are None or empty where it has nothing to show."""
+
+    name: str
+    """In ``results.csv``; none: not there"""
+    heading: str
+    """In tables; none: not there"""
+    value: Callable[[dict], object]
+    """For ``results.csv``"""
+    text: Callable[[dict], object] | None = None
+    """For tables, where they do not show the value as it is"""
+    words: bool = False
+    """Not numbers, which stand to the right"""
+    kind: Callable[[dict], str] = lambda row: ""
+    """What style a cell of ``report.html`` has"""
+    hint: Callable[[dict], str] = lambda row: ""
+    """What is said when a cell of ``report.html`` is pointed at"""
+
+    def cell(self, row: dict) -> str:
+        shown = (self.text or self.value)(row)
+        return "" if shown is None else str(shown)
+
+
+def rate(row: dict) -> str:
+    return f"{row['percent']:.2f}" + (f" (mean of {len(row['runs'])})" if "runs" in row else "")
+
+
+def decimals(digits: int, *keys) -> Callable[[dict], str | None]:
+    return lambda row: None if (value := held(*keys)(row)) is None else f"{value:.{digits}f}"
+
+
+def interval(*keys) -> Callable[[dict], str | None]:
+    return lambda row: None if (ends := held(*keys)(row)) is None else f"{ends[0]:.2f} to {ends[1]:.2f}"
+
+
+def change(key: str, row: dict) -> str:
+    """Change of errors against another system, which is named where it is not ML."""
+    name = row[key]["system"] + " " if key == "versus_start" else ""
+    return f"{name}{row[key]['relative']:+.0f} %"
+
+
+def against_start(row: dict) -> str | None:
+    if "unchanged" in row:
+        return f"= {row['unchanged']}"
+    return change("versus_start", row) if "versus_start" in row else None
+
+
+def p_value(key: str) -> Callable[[dict], str | None]:
+    return lambda row: None if (p := held(key, "p")(row)) is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def verdict(key: str) -> Callable[[dict], str]:
+    """Better (``good``) or worse (``bad``) than what it is compared with, where that is hardly chance."""
+
+    def kind(row):
+        if key not in row or row[key]["p"] > LEVEL:
+            return ""
+        return "good" if row[key]["relative"] < 0 else "bad"
+
+    return kind
+
+
+COLUMNS = (
+    Column("task", "", held("task")),
+    Column("set", "", held("set")),
+    Column("metric", "", measure),
+    Column("system", "system", held("system"), words=True),
+    Column("mixtures", "mix", held("mixtures")),
+    Column("percent", "{rate} %", held("percent"), rate,
+           kind=lambda row: "best" if row.get("best") else "",
+           hint=lambda row: ", ".join(map(str, row.get("runs", ())))),
+    Column("low", "", held("ci95", 0)),
+    Column("high", "", held("ci95", 1)),
+    Column("", "95 %", held("ci95"), interval("ci95"), kind=lambda row: "ci"),
+    Column("errors", "errors", held("errors"), lambda row: f"{row['errors']} / {row['total']}"),
+    Column("total", "", held("total")),
+    Column("paper", "paper", held("paper", "percent"), decimals(2, "paper", "percent"),
+           hint=lambda row: held("paper", "source")(row) or ""),
+    Column("ser", "SER %", held("ser", "percent"), decimals(2, "ser", "percent")),
+    Column("ser_low", "", held("ser", "ci95", 0)),
+    Column("ser_high", "", held("ser", "ci95", 1)),
+    Column("", "95 %", held("ser", "ci95"), interval("ser", "ci95"), kind=lambda row: "ci"),
+    Column("paper_ser", "paper SER", held("ser", "paper", "percent"), decimals(2, "ser", "paper", "percent"),
+           hint=lambda row: held("ser", "paper", "source")(row) or ""),
+    Column("vs_ml", "vs ML", held("versus", "relative"), lambda row: change("versus", row) if "versus" in row else None,
+           kind=verdict("versus")),
+    Column("vs_ml_p", "p", held("versus", "p"), p_value("versus"), kind=verdict("versus")),
+    Column("start", "", lambda row: row.get("unchanged") or held("versus_start", "system")(row)),
+    Column("vs_start", "vs start", lambda row: 0 if "unchanged" in row else held("versus_start", "relative")(row),
+           against_start, kind=verdict("versus_start")),
+    Column("vs_start_p", "p", held("versus_start", "p"), p_value("versus_start"), kind=verdict("versus_start")),
+    Column("seconds", "train s", held("seconds"), decimals(0, "seconds")),
+)  # fmt: skip
+
+
+def shown(rows: list[dict]) -> list[Column]:
+    """The columns of a table of ``rows``: those that have a heading and that some row fills."""
+    return [column for column in COLUMNS if column.heading and any(map(column.cell, rows))]
+
+
+def headings(columns: list[Column], rows: list[dict]) -> list[str]:
+    """What stands over ``columns``; the rate is called after what the first row measures."""
+    return [column.heading.format(rate=MEASURES[measure(rows[0])]) for column in columns]
+
+
+def table(rows: list[dict]) -> list[list[str]]:
+    """Head and rows of a results table as text."""
+    columns = shown(rows)
+    return [headings(columns, rows), *([column.cell(row) for column in columns] for row in rows)]
+
+
+def results_csv(rows: list[dict]) -> str:
+    """``results.csv``: all rows, every column that has a name, whether filled or not."""
+    columns = [column for column in COLUMNS if column.name]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(column.name for column in columns)
+    writer.writerows([column.value(row) for column in columns] for row in rows)
+    return text.getvalue()

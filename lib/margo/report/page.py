@@ -1,0 +1,204 @@
+"""``report.html``: one self-contained page, no scripts, light and dark."""
+
+from html import escape
+
+from margo.formats.systems import Systems, system_of
+from margo.report import svg
+from margo.report.collect import Report
+from margo.report.columns import LEVEL, MEASURES, headings, shown
+from margo.report.style import STYLE
+from margo.report.text import SYNTHETIC, durations, heading, protocol, sizes, versions
+
+COLOUR_RULES = "".join(f".c{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); }} " for n in range(svg.COLOURS))
+FIRST = '<tr class="first">'  # of a system
+
+
+def page(report: Report) -> str:
+    """The whole page."""
+    corpus = f"{report.corpus} (synthetic)" if report.synthetic else report.corpus
+    body = [f"<h1>{escape(report.recipe)}</h1>", f'<p class="soft">Corpus: {escape(corpus)}</p>']
+    if report.synthetic:
+        body.append(f'<div class="banner"><strong>Synthetic corpus.</strong> {escape(SYNTHETIC)}</div>')
+    for (task, name, measured), rows in report.sections().items():
+        figures = rates_figures(rows, measured, report.systems)
+        body.append(results_section(heading(task, name, measured), figures, rows, folded=name != "test"))
+    body += glossary_section(report) + curves_section(report) + plots_section(report)
+    body += protocol_section(report) + provenance_section(report)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(report.recipe)}: results</title><style>{STYLE}{COLOUR_RULES}</style></head>\n"
+        f"<body><main>\n" + "\n".join(body) + "\n</main></body></html>\n"
+    )
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+def results_section(title: str, figures: list[str], rows: list[dict], folded: bool) -> str:
+    beside = " beside" if len({(row["system"], row["mixtures"]) for row in rows}) <= 16 else ""
+    inside = f'<div class="rates{beside}">{"".join(figures)}</div>{results_table(rows)}'
+    if folded:
+        inside = f"<details><summary>{len(rows)} rows</summary>{inside}</details>"
+    return f"<h2>{escape(title)}</h2>{inside}"
+
+
+def rates_figures(rows: list[dict], measured: str, systems: Systems) -> list[str]:
+    """A plot of the rates and, where it tells more, one of whole strings."""
+    figures = [rates_figure(f"{MEASURES[measured]} (%)", rows, lambda row: row, systems)]
+    if all(row["ser"] for row in rows) and any(row["ser"]["errors"] != row["errors"] for row in rows):
+        figures.append(rates_figure("SER (%)", rows, lambda row: row["ser"], systems))
+    return figures
+
+
+def rates_figure(label: str, rows: list[dict], part, systems: Systems) -> str:
+    rates: dict[str, dict[int, dict]] = {}
+    for row in rows:
+        rates.setdefault(systems.label(row["system"]), {})[row["mixtures"]] = part(row)
+    picture = svg.rates_plot(label, label, rates)
+    paper = any(part(row).get("paper") for row in rows)
+    return f"<figure><h3>{escape(label)}, with 95 % intervals</h3>{picture}{legend(rates, paper)}</figure>"
+
+
+def legend(names, paper: bool = False) -> str:
+    """Names beside the marks that :mod:`margo.report.svg` gives them by their order; the nameless are left out."""
+    marks = [
+        f'<span><i class="m{n // svg.COLOURS % len(svg.MARKS)}" style="background: var(--c{n % svg.COLOURS})"></i>'
+        f"{escape(name)}</span>"
+        for n, name in enumerate(names)
+        if name
+    ]
+    marks += ['<span><i class="hollow"></i>the paper\'s figure</span>'] * paper
+    return f'<div class="legend">{"".join(marks)}</div>' if marks else ""
+
+
+def results_table(rows: list[dict]) -> str:
+    """The table of one set; bold marks the fewest errors with as many mixtures."""
+    columns = shown(rows)
+    least: dict[int, float] = {}
+    for row in rows:
+        least[row["mixtures"]] = min(row["percent"], least.get(row["mixtures"], row["percent"]))
+    lines, before = [], rows[0]["system"]
+    for row in rows:
+        marked = {**row, "best": row["percent"] == least[row["mixtures"]]}
+        cells = "".join(cell(each.cell(row), each.kind(marked), each.hint(row), each.words) for each in columns)
+        lines.append(f"{'<tr>' if row['system'] == before else FIRST}{cells}</tr>")
+        before = row["system"]
+    return table(headings(columns, rows), lines, tuple(n for n, each in enumerate(columns) if each.words))
+
+
+def table(head: list[str], lines: list[str], text: tuple[int, ...] = (0,)) -> str:
+    """A table of ``lines`` (``<tr>`` elements); the columns ``text`` hold words, the others numbers."""
+    titles = "".join(f'<th class="{"" if n in text else "n"}">{escape(title)}</th>' for n, title in enumerate(head))
+    return f'<div class="scroll"><table><thead><tr>{titles}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+
+
+def cell(value, kind: str = "", hint: str = "", words: bool = False) -> str:
+    look = " ".join(filter(None, ["" if words else "n", kind]))
+    title = f' title="{escape(hint)}"' if hint else ""
+    return f'<td class="{look}"{title}>{escape(str(value))}</td>'
+
+
+def plain_table(rows: list[list[str]]) -> str:
+    """A table of text whose first row is its head and whose first column holds words."""
+    head, *rows = rows
+    return table(head, [f"<tr>{cell(name, words=True)}{''.join(map(cell, cells))}</tr>" for name, *cells in rows])
+
+
+def glossary_section(report: Report) -> list[str]:
+    terms = [f"<dt>{escape(name)}</dt><dd>{escape(what)}</dd>" for name, what in report.glossary().items()]
+    return [f"<h2>Systems</h2><dl>{''.join(terms)}</dl>"] if terms else []
+
+
+# -- plots -------------------------------------------------------------------------------------------------------------
+def curves_section(report: Report) -> list[str]:
+    """Learning curves: for each system one plot a quantity, a line for each number of mixtures and each draw."""
+    systems: dict[tuple, dict[str, list[dict]]] = {}
+    for folder, lines in report.curves.items():
+        key, label = curve_place(folder, report.systems)
+        systems.setdefault(key, {})[label] = lines
+    figures = []
+    for key in sorted(systems):
+        system = "/".join(filter(None, [key[0], key[2]]))
+        runs = dict(sorted(systems[key].items(), key=lambda item: (len(item[0]), item[0])))
+        figures += [figure(plot) for what in curve_keys(runs) if (plot := curve(system, what, runs))]
+    return ["<h2>Learning curves</h2>", f'<div class="plots">{"".join(figures)}</div>'] if figures else []
+
+
+def curve_place(folder: str, systems: Systems) -> tuple[tuple, str]:
+    """``((folder above, rank, system), label of the line)`` of ``[above/]<system>_<mixtures>``.
+
+    Numbered folders above hold draws of the same, which are lines of one plot.
+    """
+    above, _, last = folder.rpartition("/")
+    system, mixtures = system_of(last)
+    label = last if mixtures is None else f"{mixtures} mix"
+    if above.isdigit():
+        above, label = "", f"{label}, draw {above}"
+    return (above, systems.rank(system), system), label
+
+
+def curve_keys(runs: dict[str, list[dict]]) -> list[str]:
+    """What is worth a plot: the objective, errors, margins."""
+    numbers = {key for lines in runs.values() for line in lines for key, value in line.items() if is_number(value)}
+    others = sorted(key for key in numbers if any(word in key for word in ("error", "margin", "loss", "rho")))
+    return (["objective"] if "objective" in numbers else []) + others
+
+
+def curve(system: str, key: str, runs: dict[str, list[dict]]) -> dict | None:
+    series = []
+    for label, lines in runs.items():
+        points = [(line.get("iteration", n), line[key]) for n, line in enumerate(lines, 1) if is_number(line.get(key))]
+        if len(points) > 1:
+            xs, ys = zip(*points)
+            series.append({"name": label, "x": xs, "y": ys})
+    title = f"{system}: {key.replace('_', ' ')}"
+    return {"title": title, "kind": "line", "x_label": "iteration", "y_label": "", "series": series} if series else None
+
+
+def is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+
+
+def plots_section(report: Report) -> list[str]:
+    figures = [figure(plot, folder) for folder, plot in report.plots]
+    return ["<h2>Plots</h2>", f'<div class="plots">{"".join(figures)}</div>'] if figures else []
+
+
+def figure(plot: dict, folder: str = "") -> str:
+    note = " ".join(filter(None, [plot.get("note", ""), f"(from {folder})" if folder else ""]))
+    caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
+    large = ' class="large"' if svg.is_large(plot) else ""
+    key = legend(one.get("name", "") for one in plot.get("series", []))
+    return f"<figure{large}><h3>{escape(plot['title'])}</h3>{svg.draw(plot)}{key}{caption}</figure>"
+
+
+# -- how it was made ---------------------------------------------------------------------------------------------------
+def protocol_section(report: Report) -> list[str]:
+    parts = ["<h2>Protocol</h2>"]
+    if report.sizes:
+        parts.append(plain_table(sizes(report)))
+    parts.append(f"<p>{escape(protocol(report))}</p>")
+    compared = any({"versus", "versus_start"} & row.keys() for row in report.rows)
+    colours = f"; green (better) or red (worse) p up to {LEVEL}" if compared else ""
+    parts.append(f'<p class="soft">In the tables, bold marks the fewest errors with as many mixtures{colours}.</p>')
+    parts += [f"<p>{escape(system)}: {escape(choice)}.</p>" for system, choice in report.choices.items()]
+    if report.paper:
+        parts.append(f"<h3>The paper {escape(report.paper.key)}</h3><p>{escape(report.paper.protocol)}</p>")
+        parts.append(f'<p class="soft">{escape(report.paper.reference)}</p>')
+    if report.durations:
+        parts.append(f"<h3>Durations of words ({escape(report.durations[0])})</h3>{plain_table(durations(report))}")
+    return parts
+
+
+def provenance_section(report: Report) -> list[str]:
+    lines = [
+        f"<tr><td>{escape(step['folder'])}</td><td>{escape(step.get('step', ''))}</td>{cell(step.get('seconds', ''))}"
+        f"{cell(step.get('peak_memory_mb', ''))}<td><code>{escape(' '.join(step['argv']))}</code></td></tr>"
+        for step in report.steps
+    ]
+    steps = table(["folder", "step", "seconds", "MB", "options"], lines, text=(0, 1, 4))
+    return [
+        "<h2>Made by</h2>",
+        f"<pre>{escape(report.command)}</pre>",
+        f'<p class="soft">{escape(versions(report))}</p>',
+        f'<details class="steps"><summary>{len(report.steps)} steps</summary>{steps}</details>',
+    ]

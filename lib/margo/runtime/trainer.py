@@ -1,0 +1,95 @@
+"""The one trainer of HMMs: pass, update, trial on dev, the best model kept, all saved after each iteration.
+
+Iteration i first measures the model that i - 1 steps have made of the start (the first one: the start itself), and
+reports it: what the criterion says of it and, every ``check`` iterations, its errors on dev. Then it takes a step. One
+more pass than there are steps measures the last model. The result is the model that did best on dev; without dev, by
+the criterion's own cost on the training data; or the last one, if the criterion does not pick. What a criterion is,
+:mod:`margo.estimate.criterion` says; the loop knows nothing else of it.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from margo.formats.models import pack_many, unpack_many
+from margo.runtime import epochs
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The model; the best so far, its cost (lower is better), the steps it took, and looks at others since; and the
+    criterion's memory, None once there is nothing more to do."""
+
+    hmms: object
+    best: object
+    memory: dict | None
+    cost: float = np.inf
+    chosen: int = 0
+    idle: int = 0
+
+
+class Training:
+    """Start, advance, save and load of the loop of epochs, for any criterion.
+
+    ``start()`` makes the model to start from; ``errors(hmms)`` counts errors on dev, a dict whose sum is to fall, or is
+    None where there is no dev.
+    """
+
+    def __init__(self, criterion, start, corpus, errors=None):
+        self.criterion, self.first, self.corpus, self.errors = criterion, start, corpus, errors
+
+    def start(self) -> State:
+        hmms = self.first()
+        return State(hmms, hmms, self.criterion.begin(hmms))
+
+    def advance(self, iteration: int, state: State) -> tuple[State, dict, bool]:
+        criterion, steps, began = self.criterion, iteration - 1, self.corpus.seconds
+        last = steps == criterion.limit
+        final = last and self.errors is not None
+        stats, memory = criterion.measure(state.hmms, state.memory, self.corpus, steps, final)
+        report = criterion.report(stats, memory)
+        state = self.judge(replace(state, memory=memory), report, steps, last)
+        patience = getattr(criterion.options, "patience", 0)
+        done = last or (patience > 0 and state.idle >= patience)
+        if not done:
+            hmms, memory, more = criterion.update(state.hmms, stats, memory, self.corpus)
+            report |= more
+            done = memory is None
+            state = replace(state, hmms=hmms, memory=memory)
+        if not criterion.picks:
+            state = replace(state, best=state.hmms, chosen=iteration)
+        return state, report | {"pass_seconds": round(self.corpus.seconds - began, 3)}, done
+
+    def judge(self, state: State, report: dict, steps: int, last: bool) -> State:
+        """Keep the model if it is the best so far; dev errors go into the report."""
+        criterion, cost = self.criterion, np.inf
+        if not criterion.picks:
+            return state
+        if self.errors is None:
+            cost = criterion.cost(report, steps)
+        elif last or steps % getattr(criterion.options, "check", 1) == 0:
+            errors = self.errors(state.hmms)
+            report |= errors
+            cost = sum(errors.values())
+        if cost < state.cost:
+            return replace(state, best=state.hmms, cost=cost, chosen=steps, idle=0)
+        return replace(state, idle=state.idle + bool(np.isfinite(cost)))
+
+    def save(self, state: State) -> tuple[dict, dict]:
+        values = vars(state) | {f"memory {name}": value for name, value in (state.memory or {}).items()}
+        del values["memory"]
+        if state.best is state.hmms:  # once is enough
+            del values["best"]
+        return pack_many(values)
+
+    def load(self, meta: dict, arrays: dict) -> State:
+        values, memory, prefix = {}, {}, "memory "
+        for name, value in unpack_many(meta, arrays).items():
+            (memory if name.startswith(prefix) else values)[name.removeprefix(prefix)] = value
+        return State(**{"best": values["hmms"], **values, "memory": memory})
+
+
+def fit(step, criterion, start, corpus, errors=None) -> tuple[State, list[dict]]:
+    """Train to the end, from the last iteration that is saved in the step's folder; the last state and all reports."""
+    training = Training(criterion, start, corpus, errors)
+    return epochs.train(step, training.start, training.advance, training.save, training.load)

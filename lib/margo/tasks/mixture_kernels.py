@@ -1,0 +1,204 @@
+"""What the steps of generative kernels share: runs over data files and EM starts, their files, their scores."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.formats.atomic import read_npz, write_npz, write_text
+from margo.formats.samples import Samples, read_samples
+from margo.kernel import pairs
+from margo.kernel.scorespace import fit_mixtures
+
+FORMAT = "margo-kernel-1"
+
+
+def read_runs(paths, step) -> list[dict[str, Samples]]:
+    """The data files, one or more drawings of the same task; all must have as many classes and features.
+
+    A folder stands for the CSV files in it, by name.
+    """
+    listed = [file for path in paths for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
+    if not listed:
+        raise MargoError(f"{' '.join(map(str, paths))}: no CSV files there: run the data stage first (--stage 0)")
+    files = [read_samples(step.input_file(path)) for path in listed]
+    shapes = {(file["train"].x.shape[1], int(file["train"].y.max()) + 1) for file in files}
+    if len(shapes) > 1:
+        raise MargoError(f"data files differ in (features, classes): {', '.join(map(str, sorted(shapes)))}")
+    return files
+
+
+def train_run(options, task) -> tuple[dict, list[dict]]:
+    """``(arrays of the initial and the trained system, lines)`` of one ``(number, samples, start)``."""
+    number, samples, start = task
+    rng = np.random.default_rng([options.seed, start])
+    pool = fit_mixtures(samples.x, samples.y, options.mixtures, rng, options.tied)
+    lines = []
+
+    def report(pair, line):
+        lines.append({"run": number, "pair": list(pair), **vars(line)})
+
+    systems = pairs.train_pairs(samples.x, samples.y, pool, options.space, options.metric, options, report)
+    arrays = {f"{stage}{number}_{name}": array for stage, system in zip(("initial", "final"), systems)
+              for name, array in pairs.to_arrays(system).items()}  # fmt: skip
+    return arrays, lines
+
+
+def summed(lines: list[dict]) -> list[dict]:
+    """Progress over iterations: W summed over pairs (a pair that ended keeps its last), averaged over runs."""
+    last = max(line["iteration"] for line in lines)
+    runs = 1 + max(line["run"] for line in lines)
+    tracks: dict[tuple, list[dict]] = {}
+    for line in lines:
+        tracks.setdefault((line["run"], *line["pair"]), []).append(line)
+    progress = []
+    for iteration in range(last + 1):
+        now = [track[min(iteration, len(track) - 1)] for track in tracks.values()]
+        objective = sum(line["objective"] for line in now) / runs
+        errors = sum(line["train_errors"] for line in now) / runs
+        change = objective - progress[-1]["objective"] if progress else None
+        moving = sum(len(track) > iteration for track in tracks.values())
+        progress.append({"iteration": iteration, "objective": objective, "change": change,
+                         "pair_errors": errors, "pairs_moving": moving})  # fmt: skip
+    return progress
+
+
+def write_lines(path, lines: list[dict]) -> None:
+    write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def write_systems(path, meta: dict, arrays: dict[str, np.ndarray]) -> None:
+    write_npz(path, {"format": FORMAT, **meta}, arrays)
+
+
+def read_systems(folder) -> tuple[dict, list[tuple[pairs.PairSystem, pairs.PairSystem]]]:
+    """``(meta, [(initial, trained) of each run])`` of a model folder."""
+    path = Path(folder) / "model.npz"
+    meta, arrays = read_npz(path)
+    if meta.get("format") != FORMAT:
+        raise MargoError(f"{path}: not a model of train_kernel (format {meta.get('format')!r})")
+    systems = []
+    for run in range(meta["runs"]):
+        made = []
+        for stage in ("initial", "final"):
+            prefix = f"{stage}{run}_"
+            own = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
+            made.append(pairs.from_arrays(meta["space"], own))
+        systems.append(tuple(made))
+    return meta, systems
+
+
+def write_result(step, system: str, mixtures: int, split: str, truths, predictions, groups, seconds=None, extra=None):
+    """Score the runs of one system on one split into ``<system>_<mixtures>/<split>`` of the step's folder."""
+    from margo.tasks.scoring import score_classes
+
+    place = f"{system}_{mixtures}/{split}"
+    if not all(np.array_equal(truth, truths[0]) for truth in truths):
+        raise MargoError(f"{place}: runs have different labels, and cannot be one row")
+    written = score_classes(
+        step.out / place, truths[0].tolist(), [made.tolist() for made in predictions], system=system,
+        mixtures=mixtures, set=split, groups=groups.tolist() if len(groups) else None, seconds=seconds, extra=extra,
+    )  # fmt: skip
+    for name in written:
+        step.output(f"{place}/{name}")
+    rates = [100 * float((made != truths[0]).mean()) for made in predictions]
+    spread = f" ({min(rates):.2f} to {max(rates):.2f})" if len(rates) > 1 else ""
+    step.say(f"{system}_{mixtures} {split}: %ERR {np.mean(rates):.2f}{spread}")
+
+
+def left_out(data, starts: int, seed: int, task) -> np.ndarray:
+    """Classes [settings, N'] of one group of ``data`` = (x, y, groups), for ``task`` = (settings, group)."""
+    from margo.kernel.selection import classify
+
+    (x, y, groups), (settings, group) = data, task
+    out = groups == group
+    return classify(x[~out], y[~out], x[out], settings, starts, seed)
+
+
+def classify_left_out(data, settings: list, starts: int, seed: int, where, step) -> np.ndarray:
+    """Classes [settings, N] of ``data`` = (x, y, groups), each group's by systems trained on the others."""
+    from functools import partial
+
+    from margo.kernel.selection import families
+    from margo.runtime.parallel import map_chunks
+
+    tasks = [(family, group) for family in families(settings) for group in np.unique(data[2])]
+    doing = map_chunks(partial(left_out, data, starts, seed), tasks, where)
+    number = {setting: index for index, setting in enumerate(settings)}
+    made = np.empty((len(settings), len(data[1])), int)
+    for (family, group), found in zip(tasks, step.progress(doing, len(tasks), "speakers left out")):
+        made[np.ix_([number[setting] for setting in family], data[2] == group)] = found
+    return made
+
+
+def tried_table(settings: list, errors, order: list[int], chosen: list[int]) -> str:
+    """CSV text of all settings in ``order``, their errors on left-out groups, and whether they were chosen."""
+    lines = [",".join([*vars(settings[0]), "errors", "chosen"])]
+    lines += [",".join(map(str, [*vars(settings[n]).values(), errors[n], int(n in chosen)])) for n in order]
+    return "\n".join(lines) + "\n"
+
+
+def tried_plot(system: str, settings: list, shares: np.ndarray, note: str) -> dict:
+    """A heatmap of the least errors: kinds of system against mixtures."""
+
+    def kind(setting):
+        return f"{setting.scheme} {setting.space}" + (f", Gaussian kernel {setting.width:g}" if setting.width else "")
+
+    def mixture(setting):
+        return f"{setting.mixtures} {'tied' if setting.tied else 'own'}"
+
+    rows, columns = (list(dict.fromkeys(map(name, settings))) for name in (kind, mixture))
+    least = np.full((len(rows), len(columns)), np.inf)
+    for setting, share in zip(settings, shares):
+        place = rows.index(kind(setting)), columns.index(mixture(setting))
+        least[place] = min(least[place], share)
+    return {
+        "title": f"{system}: least errors on left-out training speakers, per cent",
+        "kind": "heatmap",
+        "values": np.round(100 * least, 1).tolist(),
+        "rows": rows,
+        "columns": columns,
+        "x_label": "mixtures and variances",
+        "y_label": "machines, score-space and kernel",
+        "note": f"Chosen: {note}.",
+    }
+
+
+def in_words(setting) -> str:
+    variances = "tied variances" if setting.tied else f"own variances (floor {setting.floor:g})"
+    kernel = f", Gaussian kernel {setting.width:g}" if setting.width else ""
+    kernel += f", {setting.iterations} max-margin steps" if setting.iterations else ""
+    return (f"{setting.mixtures} Gaussian{'s' * (setting.mixtures > 1)} a class, {variances}, space {setting.space}"
+            f"{kernel}, machines {setting.scheme}, C {setting.cost:g}")  # fmt: skip
+
+
+def regions(title: str, system: pairs.PairSystem, train: Samples, resolution: int, samples: int) -> dict:
+    """A plot of the two classes' decision regions, some samples, the kernel's means, and the best boundary."""
+    from margo.kernel.artificial import bayes
+
+    low, high = train.x.min(0), train.x.max(0)
+    axes = [np.linspace(low[d], high[d], resolution) for d in range(2)]
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    decided = (system.decide(grid)[:, 0] <= 0).astype(int).reshape(resolution, resolution)
+    best = bayes(grid).reshape(resolution, resolution)
+    rows, columns = np.nonzero((best[:-1] != best[1:])[:, :-1] | (best[:, :-1] != best[:, 1:])[:-1])
+
+    def points(name, x):
+        shown = np.round(x, 3)
+        return {"name": name, "x": shown[:, 0].tolist(), "y": shown[:, 1].tolist(), "style": "points"}
+
+    drawn = [points(f"class {'AB'[c]}", train.x[train.y == c][:samples]) for c in (0, 1)]
+    means = [points(f"means of {'AB'[c]}", system.mixtures[0].take([c]).means) for c in (0, 1)]
+    boundary = np.stack([axes[0][columns], axes[1][rows]], axis=1)
+    return {
+        "title": title,
+        "kind": "scatter",
+        "series": [*drawn, *means, points("Bayes boundary", boundary)],
+        "region": {
+            "values": decided.tolist(),
+            "x": [float(low[0]), float(high[0])],
+            "y": [float(low[1]), float(high[1])],
+        },
+        "note": "The background is the machine's decision; the points between the classes are the best boundary.",
+    }

@@ -1,0 +1,57 @@
+"""A recipe's --criteria and --mix against the table of systems: what is wrong with them, and what there is to train."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from margo.formats.systems import System, Systems
+from margo.runtime import record
+
+
+def offered(systems: Systems, names: list[str]) -> dict[str, System]:
+    """The rows that a recipe takes: of the systems and families in ``names``, and added ones of the same families."""
+    chosen = [row for row in systems.rows.values() if {row.name, row.family} & {*names} and row.step]
+    families = {row.family for row in chosen}
+    more = {name for name in systems.added if systems.rows[name].family in families}
+    chosen = {row.name for row in chosen} | more
+    return {name: row for name, row in systems.rows.items() if name in chosen}
+
+
+def faults(
+    systems: Systems, rows: dict[str, System], criteria: list[str], mix: list[str] | None, exp: Path
+) -> Iterator[str]:
+    """What is wrong with the systems and mixtures asked for (``mix`` is None where a recipe has none), in words."""
+    if mix == []:
+        yield "--mix is empty, expected whole numbers"
+    for m in mix or ():
+        if not m.isdecimal() or int(m) < 1 or m != str(int(m)):
+            yield f"--mix has '{m}', expected whole numbers, 1 or more"
+    if not criteria:
+        yield f"--criteria is empty, expected some of: {' '.join(rows)}"
+    for name in criteria:
+        if name not in rows:
+            yield f"--criteria has '{name}', expected some of: {' '.join(rows)}"
+    for name in criteria:
+        if name in rows and (missing := missing_starts(systems, name, criteria, mix, exp)):
+            row = rows[name]
+            advice = f"{name} starts from {row.start}: add {' and '.join(missing)} to --criteria"
+            for other in rows.values():
+                if (other.step, other.options) == (row.step, row.options) and other.start in {*criteria} - {row.start}:
+                    advice += f", or use {other.name}, which starts from {other.start}"
+            yield advice
+
+
+def missing_starts(systems: Systems, name: str, criteria: list[str], mix: list[str] | None, exp: Path) -> list[str]:
+    """The systems that ``name`` starts from, first of all first, that are neither to be trained nor trained in ``exp``.
+
+    What a system is before training is no system to train.
+    """
+    start = systems.rows[name].start
+    if start in ("", name) or start in criteria or not systems.rows[start].step or trained(exp, start, mix):
+        return []
+    return [*missing_starts(systems, start, criteria, mix, exp), start]
+
+
+def trained(exp: Path, name: str, mix: list[str] | None) -> bool:
+    """Are there finished models ``<name>_<m>`` in ``exp``, or a folder in it, for all of ``mix``?"""
+    places = [[*exp.glob(f"{name}_{m}"), *exp.glob(f"*/{name}_{m}")] for m in mix or ("*",)]
+    return all(any(record.of(folder) for folder in folders) for folders in places)

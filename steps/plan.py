@@ -1,0 +1,55 @@
+"""Check what a recipe is asked for against the table of systems, and print what its stages need to know of it.
+
+Used by steps/recipe.sh. Prints lines of words with tabs between, "-" for nothing: `fault MESSAGE` where something is
+wrong; `path NAME VALUE`, made absolute; `stage NUMBER TITLE` of the stages that speech recipes share; and `system NAME
+STAGE STEP START READS OPTIONS WHAT`, in the order of the table, of each that --criteria takes.
+
+Example: steps/plan.py --offers hmm --criteria "ml mce" --mix "1 2" --exp exp/tidigits
+"""
+
+from dataclasses import dataclass
+
+from margo.runtime.step import Knobs, knob, main
+
+
+@dataclass(frozen=True)
+class Options(Knobs):
+    offers: str = knob(help="systems and families of them that the recipe takes, with spaces between")
+    criteria: str = knob(help="systems asked for")
+    mix: str | None = knob(None, "numbers of Gaussians asked for, where the recipe has any")
+    systems: str = knob("", "table that adds to conf/systems.toml or replaces rows of it")
+    exp: str = knob(help="folder of the run, in which models may be already")
+    corpus: str = knob("", "corpus asked for")
+
+
+def run(options: Options, step):
+    import os
+    from pathlib import Path
+
+    from margo.errors import MargoError
+    from margo.formats.systems import read_systems
+    from margo.tasks.planning import faults, offered
+
+    try:
+        systems = read_systems(options.systems)
+    except MargoError as error:
+        print("fault", "; ".join(str(error).split("\n  ")), sep="\t")
+        return
+    rows = offered(systems, options.offers.split())
+    mix = None if options.mix is None else options.mix.split()
+    for fault in faults(systems, rows, options.criteria.split(), mix, Path(options.exp)):
+        print("fault", fault, sep="\t")
+        break
+    for name in ("exp", "corpus", "systems"):  # from where the caller is, one spelling of each: models remember them
+        if getattr(options, name):
+            print("path", name, os.path.abspath(getattr(options, name)), sep="\t")
+    if any(row.family == "hmm" for row in rows.values()):
+        for stage in systems.stages.values():
+            print("stage", stage.number, stage.title, sep="\t")
+    for row in rows.values():
+        told = (row.step, row.start, " ".join(row.reads), " ".join(row.words), row.what)
+        print("system", row.name, row.stage, *(word or "-" for word in told), sep="\t")
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,105 @@
+"""Every recipe, small: run as table.toml says, it leaves the files and the error rates that stand there."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+TABLE = tomllib.loads((Path(__file__).parent / "table.toml").read_text())
+RECIPES = sorted(path.parent.name for path in Path(__file__).parents[2].glob("recipes/*/run.sh"))
+
+
+def without_row(recipes, table) -> list[str]:
+    """What is in one and not in the other."""
+    return sorted({*recipes} ^ {*table})
+
+
+def test_every_recipe_has_a_row_and_every_row_a_recipe(root):
+    assert without_row(RECIPES, TABLE) == []
+    assert [path.name for path in sorted((root / "recipes").iterdir()) if path.is_dir()] == RECIPES
+
+
+def test_a_recipe_without_a_row_is_seen():
+    assert without_row([*RECIPES, "new"], TABLE) == ["new"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_recipe(root, tmp_path, name):
+    row, exp = TABLE[name], tmp_path / "exp"
+    flags = [flag.replace("DATA", str(tmp_path / "data")) for flag in row["flags"]]
+    if "embedded" in row:
+        corpus = tmp_path / "corpus"
+        program(root, "mini_corpus", row["embedded"], "--out", corpus, "--size", "tiny")
+        if "data" in row:
+            program(root, row["data"], "--corpus", corpus, "--partial", "true", "--out", tmp_path / "data")
+        else:
+            flags += ["--corpus", str(corpus)]
+    said = ""
+    for stages in row.get("stages", [[]]):
+        chosen = [word for pair in zip(("--stage", "--stop-stage"), map(str, stages)) for word in pair]
+        done = subprocess.run([root / "recipes" / name / "run.sh", "--exp", exp, *flags, *chosen],
+                              capture_output=True, text=True)  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        said += done.stdout
+    assert f"report: {exp / 'report.html'}" in said
+    missing = [file for file in ("RESULTS.md", "report.html", *row["files"]) if not (exp / file).exists()]
+    assert missing == []
+    results = json.loads((exp / "results.json").read_text())
+    assert results["recipe"] == name
+    rows = {f"{each['system']}_{each['mixtures']} {each['set']}": each for each in results["rows"]}
+    assert row["bounds"].keys() <= rows.keys()
+    percents = {key: rows[key]["percent"] for key in row["bounds"]}
+    assert {key: at for key, at in percents.items() if not row["bounds"][key][0] <= at <= row["bounds"][key][1]} == {}
+    CHECKS.get(name, lambda exp, rows: None)(exp, rows)
+
+
+def program(root, name, *arguments):
+    command = [sys.executable, root / "local" / f"{name}.py", *arguments]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# -- what some recipes have to show beyond that ------------------------------------------------------------------------
+def check_spirals(exp, rows):
+    first, others = rows["gmm-ml_12 test"], (rows["gmm-cl_12 test"], rows["gmm-mm_12 test"])
+    assert len(first["runs"]) == 3 and first["total"] == 3 * 40000
+    assert all(other["percent"] <= first["percent"] - 3.5 for other in others)
+    assert "Decision regions of" in (exp / "report.html").read_text()
+
+
+def check_digits(exp, rows):
+    """Files that plots and tables are made of."""
+    assert json.loads((exp / "mm-smo_1/progress.jsonl").read_text().splitlines()[-1])["gap"] <= 0.008
+    curves = json.loads((exp / "missing/missing.json").read_text())["curves"]
+    assert set(curves) == {"hybrid-ll_1", "lambda_0", "lambda_0.1", "lambda_0.5", "lambda_0.9"}
+    few = json.loads((exp / "labels/labels.json").read_text())[0]
+    assert sum(few["semi_supervised"]) < sum(few["supervised"])
+    report = (exp / "report.html").read_text()
+    assert "Error with missing features" in report and "Error with few labels" in report
+
+
+def check_timit(exp, rows):
+    """Data to report, from the hand labels; MMI corrects errors of maximum likelihood on the training data."""
+    assert set(rows) == {f"{system}_1 {of}" for system in ("ml", "mmi") for of in ("train", "dev", "test")}
+    assert rows["mmi_1 train"]["errors"] < rows["ml_1 train"]["errors"]
+    assert rows["ml_1 test"]["metric"] == "wer"
+
+    # 39 phones are scored, of 48 that are recognised.
+    heard = {phone for line in (exp / "decode/ml_1/test/hyp").read_text().splitlines() for phone in line.split()[1:]}
+    scored = (exp / "decode/ml_1/test/score/confusion.csv").read_text().splitlines()[0].split(",")[1:]
+    assert heard & {"cl", "vcl", "ix", "ao"} and not {"cl", "vcl", "ix", "ao", "el", "zh", "epi"} & set(scored)
+
+    record = json.loads((exp / "ml_1/step.json").read_text())
+    assert len(record["tuned"]) == 9 and record["dev"]["errors"] == min(trial["errors"] for trial in record["tuned"])
+
+    boundaries = json.loads((exp / "boundaries/ml_1/boundaries.json").read_text())
+    assert boundaries["percent_within_ms"]["20"] > 60 and not boundaries["missing"]
+    report = (exp / "report.html").read_text()
+    assert "Confusions, mmi_1 on test" in report and "Boundaries of ml_1" in report
+
+
+CHECKS = {"spirals": check_spirals, "digits": check_digits, "timit": check_timit}

@@ -1,0 +1,116 @@
+"""Every step and local program by its command line: its help, its example, the configuration files that speak to it."""
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from margo.knobs import Knobs
+from margo.runtime.options import parse, read_table
+
+ROOT = Path(__file__).parents[2]
+STEPS = sorted((ROOT / "steps").glob("*.py"))
+PROGRAMS = {path.stem: path for path in (*(ROOT / "local").glob("*.py"), *STEPS)}
+SLOW = {"sklearn", "cvxpy", "pandas", "matplotlib", "librosa"}  # to load at every start
+NO_CONF = {"systems"}  # tables of conf/ that are no settings of steps are named _phones, _classes, _speakers
+
+
+@pytest.fixture(scope="module")
+def modules():
+    return {path.stem: runpy.run_path(str(path)) for path in STEPS}
+
+
+@pytest.mark.parametrize("name", [path.stem for path in STEPS])
+def test_every_step_shows_an_example_that_its_own_parser_takes(name, modules, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    program, *argv = shlex.split(modules[name]["__doc__"].partition("\nExample: ")[2])
+    assert program == f"steps/{name}.py"
+    options = parse(name, modules[name]["__doc__"], modules[name]["Options"], argv, PROGRAMS)
+    assert isinstance(options, Knobs)
+
+
+def test_help_of_every_step_is_quick_to_show():
+    """No package that is slow to load is loaded for it; one process shows them all."""
+    code = f"""
+import runpy, sys
+for path in {list(map(str, STEPS))!r}:
+    sys.argv = [path, "--help"]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        assert not end.code, path
+    slow = {SLOW!r} & sys.modules.keys()
+    assert not slow, f"{{path}} loads {{slow}}"
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("usage: ") == ended.stdout.count("\nrunning:\n") == len(STEPS)
+
+
+def test_the_configuration_files_hold_what_steps_have():
+    checked = 0
+    for path in sorted((ROOT / "conf").glob("*.toml")):
+        if path.stem in NO_CONF or re.search("_(phones|classes|speakers)$", path.stem):
+            continue
+        for table, held in tomllib.loads(path.read_text()).items():
+            _, faults = read_table(path, table, held, runpy.run_path(str(PROGRAMS[table]))["Options"])
+            assert not faults
+            checked += 1
+    assert checked >= 8
+
+
+def test_every_option_is_a_knob_whose_needs_are_options_too(modules):
+    for name, module in modules.items():
+        names = {each.name for each in fields(module["Options"])}
+        for each in fields(module["Options"]):
+            assert each.metadata.get("help"), f"{name}: {each.name} has no help"
+            assert each.metadata.get("needs", {}).keys() <= names, f"{name}: {each.name} needs what is not there"
+
+
+def test_a_misspelt_table_ends_a_real_step_before_it_writes(tmp_path):
+    (tmp_path / "c.toml").write_text("[train_mmce]\nslope = 1\n")
+    (tmp_path / "d.toml").write_text("[train_mce]\nslop = 1\n")
+    told = {"c": "[train_mmce] (nearest: train_mce)", "d": "[train_mce] has no option slop (nearest: slope)"}
+    for conf, says in told.items():
+        argv = ["--model", "m", "--data", "d", "--out", tmp_path / "out", "--conf", tmp_path / f"{conf}.toml"]
+        ended = subprocess.run([sys.executable, ROOT / "steps" / "decode.py", *argv], capture_output=True, text=True)
+        assert ended.returncode == 2 and says in ended.stderr and ended.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+TRAIN = "--data d --out o"
+IDLE = [
+    ("train_ml", f"{TRAIN} --tune-penalties 0 4", "--tune-penalties needs --tune-scales"),
+    ("train_ml", f"{TRAIN} --tune-scales 2 --dev v", "--tune-scales needs --dev and --grammar bigram"),
+    ("train_ml", f"{TRAIN} --init m --insertion-penalty -4", "--insertion-penalty does nothing with --init"),
+    ("train_ml", f"{TRAIN} --init m --grammar loop --states 4", "--states does nothing with --init; --grammar does"),
+    ("train_ml", f"{TRAIN} --grammar isolated --insertion-penalty 1", "needs --grammar auto or loop or bigram"),
+    ("train_ml", f"{TRAIN} --grammar loop --scale 2", "--scale needs --grammar bigram"),
+    ("train_ml", f"{TRAIN} --labels l", "--labels needs --start labels"),
+    ("train_lme", f"{TRAIN} --init m --misrecognised true", "--misrecognised needs --hard"),
+    ("train_lme", f"{TRAIN} --init m --hard true --nu 0.5", "--nu does nothing with --hard"),
+    ("score", "--hyp h --data d --map-table to39", "--map-table needs --map"),
+    ("compare", "a b --data d", "--data needs --by speaker"),
+    ("make_mfcc", f"{TRAIN} --cmvn-variance true", "--cmvn-variance needs --cmvn utterance or speaker"),
+]
+
+
+@pytest.mark.parametrize("name, line, says", IDLE)
+def test_no_option_is_silently_without_effect(name, line, says, modules, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        parse(name, "", modules[name]["Options"], line.split(), PROGRAMS)
+    assert stopped.value.code == 2 and says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line", ["--states 4 --silence-states 3", "--init m --conf conf/timit.toml --dev v", "--init m --mixtures 2"]
+)
+def test_what_recipes_ask_of_train_ml_is_taken(line, modules, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    parse("train_ml", "", modules["train_ml"]["Options"], f"{TRAIN} {line}".split(), PROGRAMS)

@@ -1,0 +1,396 @@
+"""The one trainer on a small corpus of random features, by every criterion: the best model is kept, resuming changes
+nothing, N-best lists stand in for the first search, and a criterion may come from anywhere."""
+
+import json
+import runpy
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from contests import feature_folders, task
+from margo.errors import MargoError
+from margo.estimate import mmi, paths
+from margo.estimate.lme.region import Lme, LmeOptions
+from margo.estimate.mce import Mce, MceOptions
+from margo.estimate.ml import Ml, MlOptions
+from margo.estimate.mm import Mm, MmOptions
+from margo.estimate.mmi import Mmi, MmiOptions
+from margo.estimate.moves import PARAMETERS
+from margo.formats.models import read_model, write_model
+from margo.runtime import record, trainer
+from margo.runtime.step import Step
+from margo.tasks.training import ContestedOptions, StartOptions, TrainingOptions, first_model, train, tuned_on_dev
+
+
+@dataclass(frozen=True)
+class MlRun(MlOptions, StartOptions, TrainingOptions):
+    pass
+
+
+@dataclass(frozen=True)
+class MceRun(MceOptions, ContestedOptions):
+    pass
+
+
+@dataclass(frozen=True)
+class MmiRun(MmiOptions, TrainingOptions):
+    pass
+
+
+@dataclass(frozen=True)
+class MmRun(MmOptions, ContestedOptions):
+    pass
+
+
+@dataclass(frozen=True)
+class LmeRun(LmeOptions, ContestedOptions):
+    pass
+
+
+RUNS = {
+    "ml": (Ml, MlRun, {"iterations": 4, "mixtures": 4, "init": "", "states": 2, "anneal": 2, "tolerance": 0}),
+    "mce": (Mce, MceRun, {"iterations": 7, "refresh": 3, "check": 2, "parameters": PARAMETERS}),
+    "mmi": (Mmi, MmiRun, {"iterations": 4, "check": 1}),
+    "mm": (Mm, MmRun, {"iterations": 5, "refresh": 2, "check": 2}),
+    "lme": (Lme, LmeRun, {}),
+}
+PICKING = [name for name in RUNS if name != "ml"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return feature_folders(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """As ``folders``, one word an utterance."""
+    return feature_folders(tmp_path_factory.mktemp("words"), longest=1)
+
+
+def go(folders, out, name, dev=True, stop_after=None, monkeypatch=None, **changes):
+    """The lines of progress.jsonl and the record of a run, which is killed ``stop_after`` so many iterations."""
+    criterion, options_of, settings = RUNS[name]
+    settings = {"init": folders / "ml", **settings, **changes}
+    options = options_of(data=folders / "train", dev=folders / "dev" if dev else None, out=out, **settings)
+    step = Step(f"train_{name}", options, [])
+    step.say = step.log
+    step.begin()
+    more = (first_model, tuned_on_dev) if name == "ml" else ()
+    if stop_after:
+        advance = trainer.Training.advance
+
+        def killed(self, iteration, state):
+            if iteration > stop_after:
+                raise KeyboardInterrupt
+            return advance(self, iteration, state)
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(trainer.Training, "advance", killed)
+            train(criterion, options, step, *more)
+        return None
+    train(criterion, options, step, *more)
+    step.finish()
+    return [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()], record.read(out)
+
+
+def tried(reports) -> dict[int, int]:
+    """Dev errors by steps taken."""
+    return {report["iteration"] - 1: report["dev_errors"] + report["dev_wrong"]
+            for report in reports if "dev_errors" in report}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PICKING)
+def test_the_best_model_on_dev_is_kept(folders, tmp_path, name):
+    reports, facts = go(folders, tmp_path / name, name)
+    assert len(reports) == RUNS[name][2].get("iterations", 5) + 1
+    assert all({"objective", "train_errors", "frames", "seconds"} <= set(report) for report in reports)
+    errors = tried(reports)
+    hmms = read_model(tmp_path / name / "model.npz")
+    best = min(errors, key=errors.get)
+    assert hmms.meta["criterion"] == {"lme": "lme-sdp"}.get(name, name) and hmms.meta["iteration"] == best
+    assert facts["chosen"] == best and facts["cost"] == errors[best] < errors[0]
+    assert reports[-1]["train_errors"] < reports[0]["train_errors"]
+
+
+def test_maximum_likelihood_keeps_the_last_model_and_says_what_dev_thinks(folders, tmp_path):
+    reports, facts = go(folders, tmp_path, "ml")
+    assert [report["mixtures"] for report in reports] == [1] * 6 + [2] * 4 + [4] * 4
+    assert [report["scale"] for report in reports if "scale" in report] == pytest.approx([0.01, 0.1])
+    assert facts["chosen"] == 14 and facts["dev"]["strings"] == 60 and not tried(reports)
+    assert (read_model(tmp_path / "model.npz").pool.sizes == 4).all()
+    for one, other in zip(reports[2:], reports[3:]):
+        assert other["mixtures"] > one["mixtures"] or other["objective"] > one["objective"]
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("stop_after", [1, 2, 4])
+def test_resumed_runs_end_with_the_same_bytes(folders, tmp_path, name, stop_after, monkeypatch):
+    whole, _ = go(folders, tmp_path / "whole", name)
+    go(folders, tmp_path / "broken", name, stop_after=stop_after, monkeypatch=monkeypatch)
+    assert len(list((tmp_path / "broken").glob("iter_*.npz"))) == 1
+    resumed, _ = go(folders, tmp_path / "broken", name)
+    assert (tmp_path / "broken" / "model.npz").read_bytes() == (tmp_path / "whole" / "model.npz").read_bytes()
+    untimed = [[{key: value for key, value in line.items() if not key.endswith("seconds")} for line in lines]
+               for lines in (whole, resumed)]  # fmt: skip
+    assert untimed[0] == untimed[1]
+
+
+@pytest.mark.parametrize("name", ["mce", "lme"])
+def test_a_memory_that_is_lost_shows(folders, tmp_path, name, monkeypatch):
+    """The twin of the test above: a resumed run that forgot what its criterion knew ends otherwise."""
+    go(folders, tmp_path / "whole", name)
+    go(folders, tmp_path / "broken", name, stop_after=2, monkeypatch=monkeypatch)
+    load = trainer.Training.load
+
+    def forgetful(self, meta, arrays):
+        state = load(self, meta, arrays)
+        return replace(state, memory={**self.criterion.begin(state.hmms), "found_with": state.hmms})
+
+    monkeypatch.setattr(trainer.Training, "load", forgetful)
+    go(folders, tmp_path / "broken", name)
+    models = [read_model(tmp_path / kind / "model.npz").pool.means for kind in ("whole", "broken")]
+    assert not np.array_equal(*models)
+
+
+@pytest.mark.parametrize("name", ["mce", "lme"])
+def test_other_jobs_same_bytes(folders, tmp_path, name):
+    go(folders, tmp_path / "one", name)
+    go(folders, tmp_path / "two", name, nj=2)
+    assert (tmp_path / "one" / "model.npz").read_bytes() == (tmp_path / "two" / "model.npz").read_bytes()
+
+
+@pytest.mark.parametrize("name", PICKING)
+def test_without_dev_the_training_data_pick(folders, tmp_path, name):
+    reports, facts = go(folders, tmp_path / name, name, dev=False)
+    refresh = RUNS[name][2].get("refresh", 1)
+    key = "train_errors" if name == "lme" else "objective"
+    values = {report["iteration"] - 1: report[key] for report in reports
+              if (report["iteration"] - 1) % refresh == 0}  # fmt: skip
+    best = min(values, key=values.get) if name in ("mce", "lme") else max(values, key=values.get)
+    assert read_model(tmp_path / name / "model.npz").meta["iteration"] == best == facts["chosen"]
+    assert not tried(reports)
+
+
+def test_patience_ends_a_run_that_no_longer_improves(folders, tmp_path):
+    reports, facts = go(folders, tmp_path / "all", "mm", iterations=12, check=1)
+    errors = list(tried(reports).values())
+    short, ended = go(folders, tmp_path / "few", "mm", iterations=12, check=1, patience=2)
+    records = [n for n in range(len(errors)) if errors[n] < min(errors[:n], default=np.inf)]
+    idle = [next((r for r in records if r > n), len(errors)) - n - 1 for n in records]
+    stop = next(n for n, count in zip(records, idle) if count >= 2)
+    assert len(short) == stop + 3 < len(reports)
+    assert ended["chosen"] == stop
+
+
+def test_a_start_that_nothing_betters_is_told(folders, tmp_path):
+    _, facts = go(folders, tmp_path, "mm", iterations=1, refresh=1, check=1, growth=1e9)
+    assert facts["chosen"] == 0
+    start, kept = (read_model(folder / "model.npz").pool for folder in (folders / "ml", tmp_path))
+    np.testing.assert_array_equal(start.means, kept.means)
+
+
+def test_mmi_steps_more_carefully_once_the_objective_has_fallen():
+    hmms, data = task(3, "loop", utterances=10)
+    criterion = Mmi(MmiOptions())
+    stats = mmi.accumulate(hmms, data)
+    _, rose, free = criterion.update(hmms, stats, {"objective": stats.objective - 1, "caution": 1.0})
+    _, fell, careful = criterion.update(hmms, stats, {"objective": stats.objective + 1, "caution": 1.0})
+    assert (rose["caution"], fell["caution"]) == (1.0, 2.0)
+    assert rose["objective"] == fell["objective"] == stats.objective
+    assert careful["moved"] < free["moved"]
+
+
+# -- N-best lists ------------------------------------------------------------------------------------------------------
+
+
+def lists(root, folders, out, model="ml", data="train", n=5):
+    """What steps/nbest.py leaves."""
+    program = runpy.run_path(str(root / "steps" / "nbest.py"))
+    step = Step("nbest", program["Options"](model=folders / model, data=folders / data, out=out, n=n), [])
+    step.say = step.log
+    step.begin()
+    program["run"](step.options, step)
+    step.finish()
+    return out
+
+
+@pytest.mark.parametrize("kind", ["folders", "words"])
+@pytest.mark.parametrize("name", ["mce", "mm", "lme"])
+def test_nbest_lists_stand_in_for_the_first_search(root, kind, tmp_path, name, request, monkeypatch):
+    corpus, competitors = request.getfixturevalue(kind), 2  # of three words
+    nbest = lists(root, corpus, tmp_path / "nbest", n=3)
+    searches = []
+    find = paths.nbest if kind == "folders" else None
+    if find:
+        monkeypatch.setattr(paths, "nbest", lambda *arguments: searches.append(1) or find(*arguments))
+    go(corpus, tmp_path / "searched", name, competitors=competitors)
+    once = len(searches)
+    go(corpus, tmp_path / "listed", name, competitors=competitors, nbest=nbest)
+    assert (tmp_path / "listed" / "model.npz").read_bytes() == (tmp_path / "searched" / "model.npz").read_bytes()
+    if find:
+        assert once - (len(searches) - once) == 130, "the first search looked for no string of the 130 utterances"
+
+
+def test_lists_that_do_not_fit_are_refused(root, folders, words, tmp_path):
+    nbest = lists(root, folders, tmp_path / "nbest")
+    with pytest.raises(MargoError, match=r"5 strings an utterance, --competitors 5 needs 6"):
+        go(folders, tmp_path / "a", "mce", nbest=nbest, competitors=5)
+    with pytest.raises(MargoError, match=r"lists of .*train, which is not what .*words.*/train is now"):
+        go(words, tmp_path / "b", "mce", nbest=nbest, init=folders / "ml")
+    hmms = read_model(folders / "ml" / "model.npz")
+    write_model(tmp_path / "other" / "model.npz", replace(hmms, pool=replace(hmms.pool, means=hmms.pool.means + 1)))
+    record.write(tmp_path / "other", "train_ml", [], None, {}, ["model.npz"], 0.0, {})
+    with pytest.raises(MargoError, match=r"lists of .*/ml, which is not what .*other is now"):
+        go(folders, tmp_path / "c", "mce", nbest=nbest, init=tmp_path / "other")
+
+
+# -- The trust region of large-margin training -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def harder(tmp_path_factory):
+    return feature_folders(tmp_path_factory.mktemp("corpus"), blur=0.8)
+
+
+@pytest.mark.parametrize("method", ["auto", "gd"])
+def test_margins_measured_anew_rise_in_every_epoch(harder, tmp_path, method):
+    reports, facts = go(harder, tmp_path, "lme", method=method)
+    assert len(reports) == 6 and read_model(tmp_path / "model.npz").meta["criterion"] in ("lme-sdp", "lme-gd")
+    for one, other in zip(reports, reports[1:]):  # all tokens, so that an epoch begins where the last one ended
+        assert other["objective"] > one["objective"] and one["radius"] > 0
+        assert other["objective"] == pytest.approx(one["reached"])
+        assert {"tokens", "margin_mean", "predicted", "dev_errors", "dev_wrong"} <= set(one)
+    assert reports[-1]["train_errors"] < reports[0]["train_errors"] + 5
+    assert facts["cost"] == min(tried(reports).values())
+    (plot,) = json.loads((tmp_path / "plots.json").read_text())
+    assert plot["series"][0]["x"] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_step_that_does_not_pay_is_taken_back_and_the_ball_halved(harder, tmp_path, monkeypatch):
+    """Steps uphill only: with the solver's answer turned round, every ball fails and the start is what remains."""
+    solve = Lme.solve
+
+    def contrary(self, problem):
+        shift, widths, facts = solve(self, problem)
+        return -shift, widths, facts
+
+    monkeypatch.setattr(Lme, "solve", contrary)
+    reports, facts = go(harder, tmp_path, "lme", radius="0.4")
+    assert len(reports) == 1 and facts["chosen"] == 0 and reports[0]["reached"] <= reports[0]["objective"]
+    assert reports[0]["radius"] == pytest.approx(0.4 / 2**4)
+
+
+def test_the_radius_follows_what_the_last_step_gained():
+    auto, fixed = Lme(LmeOptions()), Lme(LmeOptions(radius="0.2"))
+    assert [auto.next_radius(1.0, gained) for gained in (0.9, 0.6, 0.1)] == [1.5, 1.0, 0.6]
+    assert fixed.next_radius(0.2, 0.9) == 0.2 and fixed.begin(None) == {"radius": 0.2}
+
+
+def test_hard_margin_of_all_tokens_ends_without_train_errors(tmp_path):
+    """A few single words are separable: the hard margin finds means that recognise every one of them."""
+    few = feature_folders(tmp_path, blur=1.5, train=12, longest=1)
+    reports, _ = go(few, tmp_path / "lme", "lme", hard=True, misrecognised=True, epochs=8)
+    assert reports[0]["objective"] < 0
+    assert all(other["objective"] > one["objective"] for one, other in zip(reports, reports[1:]))
+    assert reports[-1]["train_errors"] == 0 and reports[-1]["margin_min"] > 0
+
+
+def test_no_token_to_start_from_is_told(folders, tmp_path):
+    with pytest.raises(MargoError, match="no training token has a margin of 0 or more up to 1e-09.*raise --threshold"):
+        go(folders, tmp_path, "lme", hard=True, threshold=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name, value", [("radius", "0"), ("radius", "wide"), ("tokens", "0"), ("nu", 0.0), ("epochs", 0)]
+)
+def test_bad_options_say_what_to_give(name, value):
+    with pytest.raises(ValueError, match=f"--{name} is {value}, expected "):
+        LmeOptions(**{name: value})
+
+
+def test_sweep_of_radii(root, harder, tmp_path):
+    """No ball, however small, is worse than the start's own dev errors at epoch 0, which all curves share."""
+    program = runpy.run_path(str(root / "steps" / "sweep_radius.py"))
+    options = program["Options"](data=harder / "train", dev=harder / "dev", init=harder / "ml", out=tmp_path,
+                                 radii=(0.01, 0.3), epochs=2)  # fmt: skip
+    step = Step("sweep_radius", options, [])
+    step.say = step.log
+    step.begin()
+    program["run"](options, step)
+    small, large = json.loads((tmp_path / "sweep.json").read_text())
+    assert small["dev_errors"][0] == large["dev_errors"][0] and len(small["dev_errors"]) == 3
+    reports, _ = go(harder, tmp_path / "lme", "lme", radius="0.3", epochs=2)
+    assert large["dev_errors"] == list(tried(reports).values())
+
+
+# -- A criterion of one's own ------------------------------------------------------------------------------------------
+
+PROGRAM = '''
+"""Corrective training: utterances that are recognised wrongly pull their states' means towards them."""
+from dataclasses import dataclass, replace
+from functools import partial
+
+from margo.estimate import ml
+from margo.estimate.criterion import Criterion, IterationOptions
+from margo.knobs import knob
+from margo.model.grammar import recognition_graph
+from margo.gaussian.likelihood import log_likelihoods, scorer
+from margo.runtime.step import main
+from margo.search.viterbi import viterbi
+from margo.tasks.training import TrainingOptions, train
+
+
+@dataclass(frozen=True)
+class CorrectiveOptions(IterationOptions):
+    rate: float = knob(0.3, "how far means go", above=0, most=1)
+
+
+class Corrective(Criterion):
+    name = "corrective"
+
+    def begin(self, hmms):
+        return {"first": hmms, "history": [], "rates": hmms.pool.log_weights * 0 + self.options.rate}
+
+    def accumulate(self, memory, hmms, utterances):
+        graph = recognition_graph(hmms)
+        compiled = scorer(hmms.pool, graph.states)
+        wrong = [one for one in utterances if viterbi(graph, log_likelihoods(compiled, one[1])).word_names != one[2]]
+        stats = ml.accumulate(hmms, wrong)
+        stats.objective, stats.errors, stats.utterances = -float(len(wrong)), len(wrong), len(utterances)
+        return stats
+
+    def update(self, hmms, stats, memory, corpus):
+        seen = (stats.occupancy > 0)[:, None]
+        goal = hmms.pool.means.copy()
+        goal[seen[:, 0]] = stats.means()[seen[:, 0]]
+        means = hmms.pool.means + memory["rates"][:, None] * (goal - hmms.pool.means)
+        memory = {**memory, "history": [*memory["history"], stats.errors], "rates": 0.9 * memory["rates"]}
+        return hmms.with_pool(replace(hmms.pool, means=means)), memory, {"history": memory["history"]}
+
+
+@dataclass(frozen=True)
+class Options(CorrectiveOptions, TrainingOptions):
+    pass
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, partial(train, Corrective))
+'''
+
+
+def test_a_criterion_in_somebodys_own_file_needs_nothing_else(folders, tmp_path):
+    program = tmp_path / "train_corrective.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, program, "--data", folders / "train", "--dev", folders / "dev", "--init", folders / "ml",
+               "--out", tmp_path / "out", "--iterations", "3", "--nj", "2"]  # fmt: skip
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    reports = [json.loads(line) for line in (tmp_path / "out" / "progress.jsonl").read_text().splitlines()]
+    assert len(reports) == 4 and len(reports[2]["history"]) == 3
+    facts = record.read(tmp_path / "out")
+    assert facts["status"] == "ok" and facts["cost"] == min(tried(reports).values())
+    assert read_model(tmp_path / "out" / "model.npz").meta["criterion"] == "corrective"
