@@ -48,7 +48,7 @@ RUNS = {
     "mce": (Mce, MceRun, {"iterations": 7, "refresh": 3, "check": 2, "parameters": PARAMETERS}),
     "mmi": (Mmi, MmiRun, {"iterations": 4, "check": 1}),
     "mm": (Mm, MmRun, {"iterations": 5, "refresh": 2, "check": 2}),
-    "lme": (Lme, LmeRun, {}),
+    "lme": (Lme, LmeRun, {"epochs": 5, "patience": 0}),
 }
 PICKING = [name for name in RUNS if name != "ml"]
 

@@ -42,10 +42,11 @@ class LmeOptions(PatienceOptions):
     reject: bool = knob(False, "end at the first epoch that does not raise the value (all are taken otherwise)")
     update: str = knob("augmentation", "what to do with the widths of a program that is not tight: [LJ07] IV-G",
                        ("augmentation", "projection"))  # fmt: skip
-    average: int = knob(1, "dev judges the mean of the last this many epochs' means too", least=1)
+    average: int = knob(4, "dev judges the mean of the last this many epochs' means too", least=1)
     competitors: int = knob(3, "competing strings a token", least=1)
     per_frame: bool = knob(False, "divide margins by the number of frames")
-    epochs: int = knob(5, "most epochs", least=1)
+    epochs: int = knob(20, "most epochs", least=1)
+    patience: int = knob(4, "end after this many epochs without a better model; 0: never", least=0)
     tolerance: float = knob(1e-3, "relative gap to which an epoch's program is solved", above=0)
 
     def faults(self) -> list[str]:
