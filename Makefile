@@ -5,6 +5,7 @@ BIN := .venv/bin
 
 help:
 	@echo "make demo     train and test every criterion on the embedded TIDIGITS corpus, 1 and 2 Gaussians a state"
+	@echo "              (iterations are bounded by conf/demo.toml to keep it short; recipes let dev decide)"
 	@echo "make test     run the tests"
 	@echo "make bench    run the benchmarks against peers; writes benchmarks/results.json"
 	@echo "make lint     check the style"
@@ -32,7 +33,7 @@ help:
 install: .venv/.run
 
 demo: .venv/.run
-	recipes/tidigits/run.sh --mix "1 2"
+	recipes/tidigits/run.sh --mix "1 2" --conf conf/demo.toml
 
 test: .venv/.test
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile

@@ -54,7 +54,7 @@ class Conditions:
 
 
 CONDITIONS = {
-    "tidigits": Conditions(1, 20000, (15.0, 27.0), 1.0, (190, 280),
+    "tidigits": Conditions(1, 20000, (5.0, 20.0), 1.0, (112, 178),
                            {"en-us": 0.6, "en-us-nyc": 0.1, "en-gb-scotland": 0.1, "en-gb-x-rp": 0.1,
                             "en-gb-x-gbclan": 0.1}, 0.5),
     "isolet": Conditions(2, 16000, (8.0, 22.0), 1.0, (170, 260), {"en-us": 0.8, "en-us-nyc": 0.2}, 0.4),

@@ -1,11 +1,12 @@
 """Your own Kaldi data folders, checked and taken in as train, dev and test.
 
 Each folder has wav.scp (or feats.scp), text and utt2spk, and segments where there are any. Without --dev, a part of
---train is set aside by a fixed rule: with ten speakers or more every tenth speaker, else every tenth utterance, both in
-sorted order; what holds the last utterances of a word stays in train. With --leave-out, instead of --test, a speaker's
-utterances in --train are the test set.
+--train is set aside by a fixed rule: speakers, until they hold a tenth of its utterances, so that none is in both;
+where there is but one speaker, or words would be lost from train, every tenth utterance. With --leave-out, instead of
+--test, a speaker's utterances in --train are the test set; dev is then made of the other speakers.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ class Options(Knobs):
     leave_out: str = knob("", "speaker of --train to test on instead")
     dev: str = knob("", "data folder to choose settings on; without it a part of --train")
     out: Path = knob(help="folder to write train, dev and test into")
-    dev_every: int = knob(10, "one speaker or utterance of --train in this many goes to dev", least=2)
+    dev_every: int = knob(10, "one utterance of --train in this many goes to dev, by whole speakers", least=2)
     allow_pipes: bool = knob(False, "accept commands in wav.scp, to be run when features are made")
 
     def faults(self):
@@ -48,7 +49,8 @@ def run(options: Options, step):
     if options.leave_out:
         sets["train"], sets["test"] = leave_out(sets["train"], options.leave_out)
     if "dev" not in sets:
-        sets["train"], sets["dev"] = set_aside(sets["train"], options.dev_every)
+        sets["train"], sets["dev"], by = set_aside(sets["train"], options.dev_every)
+        step.say(f"dev: {by} of {options.train}")
     sets = {which: [absolute(row) for row in sets[which]] for which in folders}
     vocabulary = {word for row in sets["train"] for word in row.words}
     for name in write_sets(options.out, sets, "words", synthetic=False):
@@ -72,17 +74,36 @@ def leave_out(rows: list, speaker: str) -> tuple[list, list]:
     return [row for row in rows if row.speaker != speaker], [row for row in rows if row.speaker == speaker]
 
 
-def set_aside(rows: list, every: int) -> tuple[list, list]:
-    """``(train, dev)``: disjoint in speakers where there are at least ``every``, else in utterances."""
-    speakers = sorted({row.speaker for row in rows})
-    if len(speakers) >= every:
-        chosen = set(speakers[every - 1 :: every])
-        dev = {row.name for row in rows if row.speaker in chosen}
+def set_aside(rows: list, every: int) -> tuple[list, list, str]:
+    """``(train, dev, what dev is made of)``: no speaker is in both wherever that is possible."""
+    heard = held_out_speakers(rows, every)
+    if heard:
+        dev, by = {row.name for row in rows if row.speaker in heard}, f"{len(heard)} speakers ({' '.join(heard[:10])})"
     else:
-        dev = {row.name for row in rows[every - 1 :: every]}
-    kept = {word for row in rows if row.name not in dev for word in row.words}
-    dev = {row.name for row in rows if row.name in dev and set(row.words) <= kept}
-    return [row for row in rows if row.name not in dev], [row for row in rows if row.name in dev]
+        dev, by = {row.name for row in rows[every - 1 :: every]}, "utterances, of speakers who are in train too,"
+        kept = {word for row in rows if row.name not in dev for word in row.words}
+        dev = {row.name for row in rows if row.name in dev and set(row.words) <= kept}
+    return [row for row in rows if row.name not in dev], [row for row in rows if row.name in dev], by
+
+
+def held_out_speakers(rows: list, every: int) -> list[str]:
+    """Speakers who hold one utterance in ``every``, or some more: every tenth of them, then from the last one back.
+
+    One whose words nobody else would say stays; none, if those who can go hold less than half of what is wanted.
+    """
+    speakers = sorted({row.speaker for row in rows})
+    often = Counter((row.speaker, word) for row in rows for word in set(row.words))
+    left = Counter(word for _, word in often)  # speakers of each word
+    counts = Counter(row.speaker for row in rows)
+    chosen, spread = [], speakers[every - 1 :: every]
+    for speaker in [*spread, *(other for other in reversed(speakers) if other not in spread)]:
+        words = [word for other, word in often if other == speaker]
+        if sum(counts[one] for one in chosen) * every >= len(rows):
+            break
+        if len(chosen) < len(speakers) - 1 and all(left[word] > 1 for word in words):
+            chosen.append(speaker)
+            left.subtract(words)
+    return sorted(chosen) if 2 * every * sum(counts[one] for one in chosen) >= len(rows) else []
 
 
 def absolute(row):

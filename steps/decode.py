@@ -1,6 +1,8 @@
 """Recognise the utterances of one or more feature folders with a model; writes OUT/<set>/hyp.
 
-A set is named after its feature folder. The model's own grammar is used; scores are log-likelihoods of the best path.
+A set is named after its feature folder. The model's own grammar is used, with its weights unless others are given here;
+scores are log-likelihoods of the best path. --penalties (and --scales) also count the errors under each of them, where
+there are transcripts, as a table in OUT/<set>/weights.
 
 Example: steps/decode.py --model exp/tidigits/mce_1 --data exp/tidigits/mfcc/dev exp/tidigits/mfcc/test \
 --out exp/tidigits/decode/mce_1
@@ -18,6 +20,10 @@ class Options(Parallel):
     data: tuple[Path, ...] = knob(help="feature folders")
     out: Path = knob(help="folder to write")
     beam: float = knob(0.0, "give up states this far under the best of their frame; 0 searches everything", least=0)
+    insertion_penalty: float | None = knob(None, "added to the score for every word, instead of the model's own")
+    scale: float | None = knob(None, "factor of a bigram's log probabilities, instead of the model's own", above=0)
+    penalties: tuple[float, ...] = knob((), "insertion penalties to count errors with, a table for each set")
+    scales: tuple[float, ...] = knob((), "scales of a bigram to count errors with", above=0)
 
 
 def run(options: Options, step):
@@ -25,14 +31,16 @@ def run(options: Options, step):
 
     from margo.formats.atomic import write_text
     from margo.formats.transcripts import write_transcripts
+    from margo.model.grammar import with_weights
     from margo.runtime.parallel import map_chunks
-    from margo.tasks import passes, speech
+    from margo.tasks import passes, speech, tuning
 
     step.input(options.model, made_by="train_ml")
     with step.place() as where:
         for folder in options.data:
             data = speech.read(step.input(folder, made_by="make_mfcc"))
             hmms = passes.model_for(options.model, data)
+            hmms = with_weights(hmms, insertion_penalty=options.insertion_penalty, scale=options.scale)
             function = partial(passes.decode, hmms, options.beam or float("inf"))
             parts = step.progress(map_chunks(function, data.chunks, where), len(data.chunks), f"decode {folder.name}")
             rows = [row for part in parts for row in part]
@@ -42,6 +50,10 @@ def run(options: Options, step):
             lines = [f"{name} {score:.4f} {frames}\n" for name, _, score, frames in rows]
             write_text(step.output(f"{folder.name}/scores"), "".join(lines))
             step.say(f"decode: {options.model.name} on {folder.name}: {len(rows)} utterances")
+            if options.penalties or options.scales:
+                table = tuning.table(hmms, data, options.penalties, options.scales, where)
+                write_text(step.output(f"{folder.name}/weights"), table)
+                print(table, end="")
 
 
 if __name__ == "__main__":

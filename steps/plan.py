@@ -20,6 +20,7 @@ class Options(Knobs):
     systems: str = knob("", "table that adds to conf/systems.toml or replaces rows of it")
     exp: str = knob(help="folder of the run, in which models may be already")
     corpus: str = knob("", "corpus asked for")
+    table: str = knob("", "configuration file of the recipe's --conf")
 
 
 def run(options: Options, step):
@@ -40,9 +41,12 @@ def run(options: Options, step):
     for fault in faults(systems, rows, options.criteria.split(), mix, Path(options.exp)):
         print("fault", fault, sep="\t")
         break
-    for name in ("exp", "corpus", "systems"):  # from where the caller is, one spelling of each: models remember them
-        if getattr(options, name):
-            print("path", name, os.path.abspath(getattr(options, name)), sep="\t")
+    if options.table and not Path(options.table).is_file():
+        print("fault", f"--conf {options.table}: no such file", sep="\t")
+    paths = {"exp": options.exp, "corpus": options.corpus, "systems": options.systems, "conf": options.table}
+    for name, path in paths.items():  # from where the caller is, one spelling of each: models remember them
+        if path:
+            print("path", name, os.path.abspath(path), sep="\t")
     if any(row.family == "hmm" for row in rows.values()):
         for stage in systems.stages.values():
             print("stage", stage.number, stage.title, sep="\t")

@@ -3,7 +3,6 @@ set -Eeuo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 recipe=$(basename "$(cd "$(dirname "$0")" && pwd)")
-conf=$root/conf/$recipe.toml
 python=python3
 if [ -x "$root/.venv/bin/python" ]; then python=$root/.venv/bin/python; fi
 
@@ -18,12 +17,14 @@ cluster=""
 partial=false
 overwrite=false
 systems=""
-options=(stage stop_stage corpus exp nj seed cluster partial overwrite systems)
+conf=""
+options=(stage stop_stage corpus exp nj seed cluster partial overwrite systems conf)
 
 stages=()    # stages[N]=title of what a recipe does; speech.sh takes its own from conf/systems.toml
 offers=""    # systems of that table, or families of them, that --criteria takes
 criteria=""  # those to train; a recipe that takes --mix has mix too
 current=""
+confs=(--conf "$root/conf/$recipe.toml")  # of every step: the recipe's own settings, then those of --conf
 fault=""     # what is wrong with the systems asked for
 
 # What the table tells of the systems on offer, in its order; see steps/plan.py.
@@ -47,6 +48,7 @@ show_help() {  # the header comment of run.sh, and what is the same for all reci
     if [ -n "${mix+set}" ]; then echo "  --mix \"$mix\"    numbers of Gaussians: a model of every system for each"; fi
     echo "  --criteria \"...\" systems to train, score and report ($criteria)"
     echo "  --systems FILE   a table like conf/systems.toml that adds systems to it, or replaces some"
+    echo "  --conf FILE      TOML: tables named after steps that set options of theirs, over conf/$recipe.toml"
     echo "  --nj N           local processes (2); --cluster ADDR: a Dask scheduler instead. Neither changes the results"
     echo "  --seed N         seed of everything random (0)"
     echo "  --overwrite true replace models that were trained with other settings"
@@ -84,7 +86,7 @@ read_plan() {  # --criteria, --mix and --systems against the table of systems: i
     local plan kind name a b c d e f
     "$python" -c 'import margo' 2> /dev/null || { echo "$recipe: margo cannot be imported; run make install in $root" >&2; exit 1; }
     plan=$("$python" "$root/steps/plan.py" --offers="$offers" --criteria="$criteria" ${mix+--mix="$mix"} \
-        --systems="$systems" --exp="$exp" --corpus="$corpus") || exit
+        --systems="$systems" --table="$conf" --exp="$exp" --corpus="$corpus") || exit
     while IFS=$'\t' read -r kind name a b c d e f; do
         case $kind in
             fault) fault=$name ;;
@@ -112,6 +114,7 @@ check_options() {
     (( n <= 10#$stop_stage && n <= 10#$last )) || usage_error "no stage from $stage to $stop_stage; there are${list% }"
     [[ $nj =~ ^[1-9][0-9]*$ ]] || usage_error "--nj is '$nj', expected a whole number, 1 or more"
     [[ $seed =~ ^[0-9]+$ ]] || usage_error "--seed is '$seed', expected a whole number"
+    [ -z "$conf" ] || confs+=(--conf "$conf")
     for name in partial overwrite; do
         [[ ${!name} == true || ${!name} == false ]] || usage_error "--$name is '${!name}', expected true or false"
     done
@@ -218,8 +221,8 @@ run() {
     await "$!"
 }
 
-work() { run "$@" --conf "$conf" --nj "$nj" --cluster "$cluster"; }
-alone() { run "$@" --conf "$conf" --cluster "$cluster"; }  # for steps run beside each other: one process each
+work() { run "$@" "${confs[@]}" --nj "$nj" --cluster "$cluster"; }
+alone() { run "$@" "${confs[@]}" --cluster "$cluster"; }  # for steps run beside each other: one process each
 
 # Where there is no --corpus, make the embedded (synthetic) one and use that.
 corpus_or_embedded() {

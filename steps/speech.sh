@@ -32,7 +32,7 @@ speech_stages() {
 make_features() {  # data/<set> -> mfcc/<set>
     local set
     for set in train dev test; do
-        run make_mfcc --conf "$root/conf/mfcc.toml" --conf "$conf" --data "$exp/data/$set" --out "$exp/mfcc/$set" \
+        run make_mfcc --conf "$root/conf/mfcc.toml" "${confs[@]}" --data "$exp/data/$set" --out "$exp/mfcc/$set" \
             --nj "$nj" --cluster "$cluster"
     done
 }

@@ -21,6 +21,7 @@ class Options(LmeOptions, Parallel, Knobs):
     dev: Path = knob(help="feature folder to measure on")
     init: Path = knob(help="folder of the model to start from")
     out: Path = knob(help="folder to write")
+    epochs: int = knob(5, "epochs with each radius", least=1)
     radii: tuple[float, ...] = knob((0.004, 0.02, 0.1, 0.5), "values of r^2 / K", above=0)
 
 

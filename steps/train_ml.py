@@ -4,8 +4,8 @@ Without --init every word of the transcripts gets a left-to-right model, started
 mean and variance; or, with --start labels, from segments labelled by hand: frames shared out evenly over the states,
 then segmental k-means. With --init training goes on from that model.
 Components double until there are --mixtures a state, with Baum-Welch to convergence at each number. The grammar goes
-into the model: one word where every transcript is one word, else a loop of words; or a bigram of the transcripts, its
-scale and insertion penalty tuned on --dev where that is asked for.
+into the model: one word where every transcript is one word, else a loop of words; or a bigram of the transcripts. Its
+insertion penalty (and scale) are chosen on --dev; without it, on folds of the training speakers.
 
 Example: steps/train_ml.py --data exp/tidigits/mfcc/train --states 12 --silence-states 3 --out exp/tidigits/ml_1
 """
@@ -16,19 +16,20 @@ from pathlib import Path
 from margo.estimate.ml import Ml, MlOptions
 from margo.knobs import knob
 from margo.runtime.step import main
-from margo.tasks.training import StartOptions, TrainingOptions, first_model, train, tuned_on_dev
+from margo.tasks.training import StartOptions, TrainingOptions, first_model, train
+from margo.tasks.tuning import fold_models
 
 
 @dataclass(frozen=True)
 class Options(MlOptions, StartOptions, TrainingOptions):
-    dev: Path | None = knob(None, "feature folder of the development set, decoded at the end")
+    dev: Path | None = knob(None, "feature folder of the development set, which chooses grammar weights")
     init: str = knob("", "folder of the model to start from")
 
 
 def run(options: Options, step):
     if options.start == "labels":
         step.input_file(options.labels)
-    train(Ml, options, step, first_model, tuned_on_dev)
+    train(Ml, options, step, first_model, fold_models)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ if stage 11; then
 fi
 
 if stage 12; then
-    run compare_schemes --conf "$conf" --data "$vowels" --seed "$seed" --out "$exp/score/schemes"
+    run compare_schemes "${confs[@]}" --data "$vowels" --seed "$seed" --out "$exp/score/schemes"
     work select_kernel --data "$vowels" --seed "$seed" --system svm-chosen --out "$exp/score/chosen"
     # all samples of a test speaker at once, though no labels: a variant apart; without training, which takes longest
     work select_kernel --data "$vowels" --seed "$seed" --system svm-chosen-centred --centre true --iterations 0 \

@@ -1,11 +1,11 @@
-# Training in the digits recipe, sourced by its run.sh; uses: exp conf criteria epochs seed overwrite.
+# Training in the digits recipe, sourced by its run.sh; uses: exp confs criteria epochs seed overwrite.
 #
 # Settings are searched on what is held out of the training samples (four folds where dev is small, dev where it is not),
 # then the system is trained on all of them; the test samples choose nothing. The ranges hold the best of a wider search
 # over folds of USPS's training samples: ridge 0.003 to 1, C 0.3 to 30, s 0.05 to 1, balance 0 to 1, margin 5 to 200, rate
 # 0.0006 to 0.04.
 
-train() { run "$1" --conf "$conf" --seed "$seed" "${@:2}"; }
+train() { run "$1" "${confs[@]}" --seed "$seed" "${@:2}"; }
 search() { train tune --folds 4 "$@"; }
 
 data_of() {  # projected on principal components; for the hybrid systems whitened too

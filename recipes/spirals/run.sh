@@ -16,14 +16,14 @@ fi
 
 if stage 10; then
     for n in $draws; do
-        run train_gmm --conf "$conf" --data "$exp/data/$n" --seed "$seed" --out "$exp/$n/gmm-ml_12"
+        run train_gmm "${confs[@]}" --data "$exp/data/$n" --seed "$seed" --out "$exp/$n/gmm-ml_12"
     done
 fi
 
 if stage 11; then
     for n in $draws; do
         for system in $(wanted_in 11); do
-            run "${step_of[$system]}" ${options_of[$system]} --conf "$conf" --data "$exp/data/$n" \
+            run "${step_of[$system]}" ${options_of[$system]} "${confs[@]}" --data "$exp/data/$n" \
                 --init "$exp/$n/${start_of[$system]}_12" --overwrite "$overwrite" --out "$exp/$n/${system}_12"
         done
     done

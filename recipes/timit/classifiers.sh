@@ -1,6 +1,6 @@
 # Stages 10 to 13 of the TIMIT recipe, GMM classifiers, sourced by its run.sh; they use: root exp nj seed overwrite.
 
-classify() { run "$1" --conf "$root/conf/timit_gmm.toml" "${@:2}"; }
+classify() { run "$1" --conf "$root/conf/timit_gmm.toml" ${conf:+--conf "$conf"} "${@:2}"; }
 tables=$exp/tables
 
 groups() {  # name:gender of those to classify; a gender that train, dev or test lacks is left out

@@ -6,7 +6,7 @@
 #   --test DIR       data folder to test on
 #   --leave-out NAME instead of --test: test on this speaker of --train, train on the others; with "each", on every
 #                    speaker in turn, in EXP/<speaker>, all of them scored together in EXP/all
-#   --dev DIR        data folder to tune on; without it, a part of --train is set aside
+#   --dev DIR        data folder to tune on; without it, some speakers of --train are set aside
 #   --states N       emitting states of a word (12)
 source "$(dirname "$0")/../../steps/speech.sh"
 train="" dev="" test="" leave_out="" states=12

@@ -260,7 +260,7 @@ def words_folder(folder, speakers, words=("yes", "no", "stop")):
 
 
 def test_words(tmp_path):
-    """Dev by speakers where there are ten, by utterances where there are not, or as given; folders are copied."""
+    """Dev by speakers, of whom one is enough where there are few, or as given; folders are copied."""
     train = words_folder(tmp_path / "many", [f"s{number:02}" for number in range(20)])
     test = words_folder(tmp_path / "test", ["t1"], words=("yes", "go"))
     done = prepare("words", tmp_path / "a", train=train, test=test, dev="")
@@ -271,7 +271,7 @@ def test_words(tmp_path):
     few = words_folder(tmp_path / "few", ["a", "b", "c", "d"])
     assert prepare("words", tmp_path / "b", train=few, test=test).returncode == 0
     sets = sets_of(tmp_path / "b")
-    assert [row.name for row in sets["dev"]] == ["d-0"] and len(sets["train"]) == 11
+    assert [row.name for row in sets["dev"]] == ["d-0", "d-1", "d-2"] and len(sets["train"]) == 9
     assert prepare("words", tmp_path / "c", train=few, test=test, dev=train).returncode == 0
     assert {which: len(data) for which, data in sets_of(tmp_path / "c").items()} == {"train": 12, "dev": 60, "test": 2}
 

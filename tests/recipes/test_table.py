@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from margo.formats.models import read_model
+
 TABLE = tomllib.loads((Path(__file__).parent / "table.toml").read_text())
 RECIPES = sorted(path.parent.name for path in Path(__file__).parents[2].glob("recipes/*/run.sh"))
 
@@ -30,7 +32,7 @@ def test_a_recipe_without_a_row_is_seen():
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_recipe(root, tmp_path, name):
     row, exp = TABLE[name], tmp_path / "exp"
-    flags = [flag.replace("DATA", str(tmp_path / "data")) for flag in row["flags"]]
+    flags = [flag.replace("DATA", str(tmp_path / "data")).replace("ROOT", str(root)) for flag in row["flags"]]
     if "embedded" in row:
         corpus = tmp_path / "corpus"
         program(root, "mini_corpus", row["embedded"], "--out", corpus, "--size", "tiny")
@@ -93,8 +95,8 @@ def check_timit(exp, rows):
     scored = (exp / "decode/ml_1/test/score/confusion.csv").read_text().splitlines()[0].split(",")[1:]
     assert heard & {"cl", "vcl", "ix", "ao"} and not {"cl", "vcl", "ix", "ao", "el", "zh", "epi"} & set(scored)
 
-    record = json.loads((exp / "ml_1/step.json").read_text())
-    assert len(record["tuned"]) == 9 and record["dev"]["errors"] == min(trial["errors"] for trial in record["tuned"])
+    check_weights(exp, "ml_1", "mmi_1")
+    assert json.loads((exp / "ml_1/step.json").read_text())["weights"]["scale"] > 1
 
     boundaries = json.loads((exp / "boundaries/ml_1/boundaries.json").read_text())
     assert boundaries["percent_within_ms"]["20"] > 60 and not boundaries["missing"]
@@ -102,4 +104,23 @@ def check_timit(exp, rows):
     assert "Confusions, mmi_1 on test" in report and "Boundaries of ml_1" in report
 
 
-CHECKS = {"spirals": check_spirals, "digits": check_digits, "timit": check_timit}
+def check_weights(exp, *models):
+    """Penalties (and a bigram's scale) chosen on dev are in the model, and make there what decoding it makes."""
+    for name in models:
+        record, held = (json.loads((exp / name / file).read_text()) for file in ("step.json", "grammar.json"))
+        table = read_model(exp / name / "model.npz").meta["grammar"]
+        assert "grammar.json" in record["outputs"] and record["weights"].items() <= table.items()
+        rows = [each["errors"] + each["wrong"] for each in held["tried"]]
+        assert held["after"]["errors"] + held["after"]["wrong"] == min(rows) and len(rows) > 11
+        dev = json.loads((exp / f"decode/{name}/dev/score.json").read_text())
+        if dev["unit"] == "word":  # scored as it is recognised
+            assert (held["after"]["errors"], held["after"]["wrong"]) == (dev["errors"], dev["ser"]["errors"])
+    assert "## Grammar weights" in (exp / "RESULTS.md").read_text()
+
+
+def check_tidigits(exp, rows):
+    check_weights(exp, "ml_1")
+    assert json.loads((exp / "mm_1/step.json").read_text())["options"]["iterations"] == 18  # of --conf
+
+
+CHECKS = {"tidigits": check_tidigits, "spirals": check_spirals, "digits": check_digits, "timit": check_timit}

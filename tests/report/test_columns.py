@@ -35,10 +35,10 @@ ROWS = [
 ]
 
 
-def report(rows):
+def report(rows, weights=()):
     return Report(
         recipe="tidigits", corpus="tidigits", synthetic=False, rows=rows, intervals=[], choices={}, sizes={}, curves={},
-        plots=[], steps=[], command="", paper=None, systems=read_systems(), durations=None,
+        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), durations=None,
     )  # fmt: skip
 
 
@@ -116,3 +116,17 @@ def test_the_glossary_tells_of_the_systems_shown():
         what = read_systems().rows[name].what
         assert f"- {name}: {what}." in text and f"<dt>{name}</dt>" in html
     assert "- mmi:" not in text and "- hers:" not in text
+
+
+def test_the_weights_of_grammars_are_a_table_of_their_own():
+    before, after = {"errors": 153, "wrong": 115}, {"errors": 143, "wrong": 106}
+    loop = {"system": "ml", "mixtures": 1, "chosen_on": "dev", "words": 3152, "strings": 800, "tried": 15,
+            "before": {"insertion_penalty": 0.0, **before}, "after": {"insertion_penalty": -45.0, **after}}  # fmt: skip
+    head, cells = columns.table([loop], columns.WEIGHTS)
+    assert head == ["system", "mix", "penalty before", "penalty", "word errors", "string errors", "chosen on", "tried"]
+    assert cells == ["ml", "1", "0.0", "-45.0", "153 -> 143 / 3152", "115 -> 106 / 800", "dev", "15"]
+    bigram = {**loop, "before": {**loop["before"], "scale": 1.0}, "after": {**loop["after"], "scale": 5.66}}
+    assert columns.table([bigram], columns.WEIGHTS)[0][4:6] == ["scale before", "scale"]
+    for text in (markdown(report(ROWS, [loop])), page(report(ROWS, [loop]))):
+        assert "Grammar weights" in text and all(cell.replace(">", "&gt;") in text or cell in text for cell in cells)
+        assert "Grammar weights" not in markdown(report(ROWS)) + page(report(ROWS))

@@ -87,9 +87,11 @@ def test_a_misspelt_table_ends_a_real_step_before_it_writes(tmp_path):
 
 TRAIN = "--data d --out o"
 IDLE = [
-    ("train_ml", f"{TRAIN} --tune-penalties 0 4", "--tune-penalties needs --tune-scales"),
-    ("train_ml", f"{TRAIN} --tune-scales 2 --dev v", "--tune-scales needs --dev and --grammar bigram"),
-    ("train_ml", f"{TRAIN} --init m --insertion-penalty -4", "--insertion-penalty does nothing with --init"),
+    ("train_ml", f"{TRAIN} --penalties 0 -4", "--penalties needs --dev"),
+    ("train_mce", f"{TRAIN} --init m --scales 2", "--scales needs --dev"),
+    ("train_mmi", f"{TRAIN} --init m --dev v --penalties auto -4", "--penalties is auto -4, expected numbers, auto or"),
+    ("train_mm", f"{TRAIN} --init m --dev v --penalties some", "--penalties is some, expected numbers, auto or none"),
+    ("train_lme", f"{TRAIN} --init m --dev v --scales 0 1", "--scales is 0 1, expected more than 0"),
     ("train_ml", f"{TRAIN} --init m --grammar loop --states 4", "--states does nothing with --init; --grammar does"),
     ("train_ml", f"{TRAIN} --grammar isolated --insertion-penalty 1", "needs --grammar auto or loop or bigram"),
     ("train_ml", f"{TRAIN} --grammar loop --scale 2", "--scale needs --grammar bigram"),
@@ -110,7 +112,8 @@ def test_no_option_is_silently_without_effect(name, line, says, modules, capsys)
 
 
 @pytest.mark.parametrize(
-    "line", ["--states 4 --silence-states 3", "--init m --conf conf/timit.toml --dev v", "--init m --mixtures 2"]
+    "line", ["--states 4 --silence-states 3", "--init m --conf conf/timit.toml --dev v", "--init m --mixtures 2",
+             "--init m --insertion-penalty -4", "--dev v --penalties -60 -40.5 0 --scales auto"]
 )
 def test_what_recipes_ask_of_train_ml_is_taken(line, modules, monkeypatch):
     monkeypatch.chdir(ROOT)

@@ -298,6 +298,25 @@ def test_a_row_that_is_its_start_unchanged_says_so(run, exp):
     assert ("lme-sdp", "mce", "0") in {(line["system"], line["start"], line["vs_start"]) for line in lines_of_csv(exp)}
 
 
+def test_the_weights_of_grammars_are_told_and_a_start_with_others_is_not_unchanged(run, exp):
+    row = {"insertion_penalty": -20.0, "errors": 9, "wrong": 8}
+    held = {"chosen_on": "dev", "words": 300, "strings": 90, "before": row, "tried": [row] * 14,
+            "after": {"insertion_penalty": -45.0, "errors": 7, "wrong": 6}}  # fmt: skip
+    for name in ("mce_2", "ml_1"):
+        (exp / name / "grammar.json").write_text(json.dumps(held))
+    path = exp / "mce_2" / record.NAME
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"chosen": 0, "unchanged": False}))
+    run(*arguments(exp))
+    text = (exp / "RESULTS.md").read_text()
+    lines = text.partition("## Grammar weights")[2].split("## ")[0].splitlines()
+    assert [line.split()[1:12] for line in lines if "-45.0" in line] == [
+        [name, "|", m, "|", "-20.0", "|", "-45.0", "|", "9", "->", "7"] for name, m in (("ml", "1"), ("mce", "2"))
+    ]
+    assert "<h2>Grammar weights</h2>" in (exp / "report.html").read_text() and "= ml" not in text
+    (exp / "ml_1" / "grammar.json").write_text("{}")
+    assert "grammar.json: not weights of a grammar" in run(*arguments(exp), fails=True)
+
+
 def test_the_start_is_what_the_records_say_and_else_what_the_table_says(run, exp, tmp_path):
     """LME that was started from ML is compared with ML; a pooled decoding, whose records name no model, with MCE."""
     path = exp / "lme-sdp_1" / record.NAME

@@ -2,10 +2,9 @@
 nothing, N-best lists stand in for the first search, and a criterion may come from anywhere."""
 
 import json
-import runpy
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,51 +12,11 @@ import pytest
 from contests import feature_folders, task
 from margo.errors import MargoError
 from margo.estimate import mmi, paths
-from margo.estimate.lme.region import Lme, LmeOptions
-from margo.estimate.mce import Mce, MceOptions
-from margo.estimate.ml import Ml, MlOptions
-from margo.estimate.mm import Mm, MmOptions
+from margo.estimate.lme.region import Lme, LmeOptions, next_radius
 from margo.estimate.mmi import Mmi, MmiOptions
-from margo.estimate.moves import PARAMETERS
 from margo.formats.models import read_model, write_model
 from margo.runtime import record, trainer
-from margo.runtime.step import Step
-from margo.tasks.training import ContestedOptions, StartOptions, TrainingOptions, first_model, train, tuned_on_dev
-
-
-@dataclass(frozen=True)
-class MlRun(MlOptions, StartOptions, TrainingOptions):
-    pass
-
-
-@dataclass(frozen=True)
-class MceRun(MceOptions, ContestedOptions):
-    pass
-
-
-@dataclass(frozen=True)
-class MmiRun(MmiOptions, TrainingOptions):
-    pass
-
-
-@dataclass(frozen=True)
-class MmRun(MmOptions, ContestedOptions):
-    pass
-
-
-@dataclass(frozen=True)
-class LmeRun(LmeOptions, ContestedOptions):
-    pass
-
-
-RUNS = {
-    "ml": (Ml, MlRun, {"iterations": 4, "mixtures": 4, "init": "", "states": 2, "anneal": 2, "tolerance": 0}),
-    "mce": (Mce, MceRun, {"iterations": 7, "refresh": 3, "check": 2, "parameters": PARAMETERS}),
-    "mmi": (Mmi, MmiRun, {"iterations": 4, "check": 1}),
-    "mm": (Mm, MmRun, {"iterations": 5, "refresh": 2, "check": 2}),
-    "lme": (Lme, LmeRun, {}),
-}
-PICKING = [name for name in RUNS if name != "ml"]
+from runs import PICKING, RUNS, go, lists, run_step, tried
 
 
 @pytest.fixture(scope="module")
@@ -69,38 +28,6 @@ def folders(tmp_path_factory):
 def words(tmp_path_factory):
     """As ``folders``, one word an utterance."""
     return feature_folders(tmp_path_factory.mktemp("words"), longest=1)
-
-
-def go(folders, out, name, dev=True, stop_after=None, monkeypatch=None, **changes):
-    """The lines of progress.jsonl and the record of a run, which is killed ``stop_after`` so many iterations."""
-    criterion, options_of, settings = RUNS[name]
-    settings = {"init": folders / "ml", **settings, **changes}
-    options = options_of(data=folders / "train", dev=folders / "dev" if dev else None, out=out, **settings)
-    step = Step(f"train_{name}", options, [])
-    step.say = step.log
-    step.begin()
-    more = (first_model, tuned_on_dev) if name == "ml" else ()
-    if stop_after:
-        advance = trainer.Training.advance
-
-        def killed(self, iteration, state):
-            if iteration > stop_after:
-                raise KeyboardInterrupt
-            return advance(self, iteration, state)
-
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(trainer.Training, "advance", killed)
-            train(criterion, options, step, *more)
-        return None
-    train(criterion, options, step, *more)
-    step.finish()
-    return [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()], record.read(out)
-
-
-def tried(reports) -> dict[int, int]:
-    """Dev errors by steps taken."""
-    return {report["iteration"] - 1: report["dev_errors"] + report["dev_wrong"]
-            for report in reports if "dev_errors" in report}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PICKING)
@@ -207,17 +134,6 @@ def test_mmi_steps_more_carefully_once_the_objective_has_fallen():
 # -- N-best lists ------------------------------------------------------------------------------------------------------
 
 
-def lists(root, folders, out, model="ml", data="train", n=5):
-    """What steps/nbest.py leaves."""
-    program = runpy.run_path(str(root / "steps" / "nbest.py"))
-    step = Step("nbest", program["Options"](model=folders / model, data=folders / data, out=out, n=n), [])
-    step.say = step.log
-    step.begin()
-    program["run"](step.options, step)
-    step.finish()
-    return out
-
-
 @pytest.mark.parametrize("kind", ["folders", "words"])
 @pytest.mark.parametrize("name", ["mce", "mm", "lme"])
 def test_nbest_lists_stand_in_for_the_first_search(root, kind, tmp_path, name, request, monkeypatch):
@@ -260,34 +176,64 @@ def harder(tmp_path_factory):
 def test_margins_measured_anew_rise_in_every_epoch(harder, tmp_path, method):
     reports, facts = go(harder, tmp_path, "lme", method=method)
     assert len(reports) == 6 and read_model(tmp_path / "model.npz").meta["criterion"] in ("lme-sdp", "lme-gd")
-    for one, other in zip(reports, reports[1:]):  # all tokens, so that an epoch begins where the last one ended
-        assert other["objective"] > one["objective"] and one["radius"] > 0
-        assert other["objective"] == pytest.approx(one["reached"])
+    for one, other in zip(reports, reports[1:]):
+        # What is climbed is what judges: the value at the start of an epoch, as predicted and as measured anew.
+        assert one["before"] == pytest.approx(one["objective"]) and one["predicted"] > one["before"]
+        assert one["reached"] > one["before"] and one["radius"] > 0
+        if method == "auto":  # all tokens and one function: an epoch begins where the last one ended
+            assert other["objective"] == pytest.approx(one["reached"])
         assert {"tokens", "margin_mean", "predicted", "dev_errors", "dev_wrong"} <= set(one)
     assert reports[-1]["train_errors"] < reports[0]["train_errors"] + 5
     assert facts["cost"] == min(tried(reports).values())
-    (plot,) = json.loads((tmp_path / "plots.json").read_text())
-    assert plot["series"][0]["x"] == [0, 1, 2, 3, 4, 5]
+    spread, gains = json.loads((tmp_path / "plots.json").read_text())
+    assert spread["series"][0]["x"] == [0, 1, 2, 3, 4, 5]
+    assert [line["y"] for line in gains["series"]] == [
+        [report[key] for report in reports[:-1]] for key in ("before", "predicted", "reached")
+    ]
+
+
+def contrary(self, problem, beta, solve=Lme.solve):
+    """The solver's answer turned round: a step that does not pay."""
+    shift, widths, facts = solve(self, problem, beta)
+    return -shift, widths, facts
 
 
 def test_a_step_that_does_not_pay_is_taken_back_and_the_ball_halved(harder, tmp_path, monkeypatch):
-    """Steps uphill only: with the solver's answer turned round, every ball fails and the start is what remains."""
-    solve = Lme.solve
-
-    def contrary(self, problem):
-        shift, widths, facts = solve(self, problem)
-        return -shift, widths, facts
-
+    """Steps uphill only: every ball fails and the start is what remains."""
     monkeypatch.setattr(Lme, "solve", contrary)
-    reports, facts = go(harder, tmp_path, "lme", radius="0.4")
+    reports, facts = go(harder, tmp_path, "lme")
     assert len(reports) == 1 and facts["chosen"] == 0 and reports[0]["reached"] <= reports[0]["objective"]
-    assert reports[0]["radius"] == pytest.approx(0.4 / 2**4)
+    assert reports[0]["radius"] == pytest.approx(0.05 / 2**4)
+
+
+@pytest.mark.parametrize("reject, epochs", [(False, 3), (True, 0)])
+def test_a_given_radius_stays_and_steps_are_taken_as_they_are_unless_rejected(
+    harder, tmp_path, monkeypatch, reject, epochs
+):
+    monkeypatch.setattr(Lme, "solve", contrary)
+    reports, facts = go(harder, tmp_path, "lme", radius="0.4", reject=reject, epochs=3)
+    assert len(reports) == epochs + 1 and {one["radius"] for one in reports if "radius" in one} == {0.4}
+    assert reports[0]["reached"] < reports[0]["before"]
 
 
 def test_the_radius_follows_what_the_last_step_gained():
-    auto, fixed = Lme(LmeOptions()), Lme(LmeOptions(radius="0.2"))
-    assert [auto.next_radius(1.0, gained) for gained in (0.9, 0.6, 0.1)] == [1.5, 1.0, 0.6]
-    assert fixed.next_radius(0.2, 0.9) == 0.2 and fixed.begin(None) == {"radius": 0.2}
+    assert [next_radius(1.0, gained) for gained in (0.9, 0.6, 0.1)] == [1.5, 1.0, 0.6]
+
+
+def test_dev_judges_the_mean_of_the_last_epochs_too(harder, tmp_path):
+    """Memory of three epochs' means; their mean is a candidate, and the fewest errors of the two are reported."""
+    criterion = Lme(LmeOptions(average=3))
+    start = read_model(harder / "ml" / "model.npz")
+    memory = criterion.begin(start)
+    assert criterion.candidates(start, memory) == [start]
+    means = [start.pool.means + shift for shift in (1.0, 2.0, 6.0)]
+    for each in means:
+        memory["recent"] = criterion.recent(memory["recent"], each)
+    last = start.with_pool(replace(start.pool, means=means[-1]))
+    models = criterion.candidates(last, memory)
+    assert models[0] is last and np.allclose(models[1].pool.means, start.pool.means + 3.0)
+    reports, facts = go(harder, tmp_path, "lme", average=3, epochs=3)
+    assert facts["cost"] == min(tried(reports).values())
 
 
 def test_hard_margin_of_all_tokens_ends_without_train_errors(tmp_path):
@@ -314,13 +260,8 @@ def test_bad_options_say_what_to_give(name, value):
 
 def test_sweep_of_radii(root, harder, tmp_path):
     """No ball, however small, is worse than the start's own dev errors at epoch 0, which all curves share."""
-    program = runpy.run_path(str(root / "steps" / "sweep_radius.py"))
-    options = program["Options"](data=harder / "train", dev=harder / "dev", init=harder / "ml", out=tmp_path,
-                                 radii=(0.01, 0.3), epochs=2)  # fmt: skip
-    step = Step("sweep_radius", options, [])
-    step.say = step.log
-    step.begin()
-    program["run"](options, step)
+    run_step(root, "sweep_radius", tmp_path, data=harder / "train", dev=harder / "dev", init=harder / "ml",
+             radii=(0.01, 0.3), epochs=2)  # fmt: skip
     small, large = json.loads((tmp_path / "sweep.json").read_text())
     assert small["dev_errors"][0] == large["dev_errors"][0] and len(small["dev_errors"]) == 3
     reports, _ = go(harder, tmp_path / "lme", "lme", radius="0.3", epochs=2)

@@ -22,9 +22,8 @@ from margo.model.hmm import HmmSet
 class ContestOptions(IterationOptions):
     competitors: int = knob(3, "strings (or other words) that each utterance is set against", least=1)
     eta: float = knob(20.0, "how nearly the best competitor stands for all of them", above=0)
-    iterations: int = knob(18, "iterations", least=1)
+    BLIND = 18
     refresh: int = knob(6, "iterations between searches for competitors and their paths", least=1)
-    check: int = knob(6, "iterations between trials on the development data", least=1)
 
 
 def competition(scores: np.ndarray, first: np.ndarray, lengths: np.ndarray, eta: float):

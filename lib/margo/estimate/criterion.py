@@ -23,6 +23,8 @@ from margo.estimate.moves import PARAMETERS
 from margo.knobs import Knobs, knob
 from margo.model.hmm import HmmSet
 
+MOST = 90  # iterations where dev says when to end
+
 
 @dataclass(frozen=True)
 class PatienceOptions(Knobs):
@@ -33,9 +35,13 @@ class PatienceOptions(Knobs):
 class IterationOptions(PatienceOptions):
     """How long a criterion trains, and what; a criterion's own options override the defaults."""
 
+    BLIND = 6
+    """Iterations, unless they are given, where no dev set says when to end"""
     parameters: tuple[str, ...] = knob(("means",), "kinds of parameters to train", PARAMETERS)
-    iterations: int = knob(6, "iterations", least=1)
-    check: int = knob(1, "iterations between trials on the development data", least=1)
+    iterations: int | None = knob(None, f"most iterations (default: {MOST} where --dev ends it, else a few)", least=1)
+    check: int = knob(3, "iterations between trials on the development data", least=1)
+    patience: int = knob(5, "end after this many trials (or looks at the data) without a better model; 0: never",
+                         least=0)  # fmt: skip
 
     def faults(self) -> list[str]:
         return [*super().faults(), *([] if self.parameters else ["--parameters is empty, expected one or more kinds"])]
@@ -54,8 +60,8 @@ class Criterion:
 
     @property
     def limit(self) -> int | None:
-        """Steps to take; None where :meth:`update` alone says when it is enough."""
-        return self.options.iterations
+        """Steps to take at most; None where :meth:`update` alone says when it is enough."""
+        return self.options.iterations or (MOST if getattr(self.options, "dev", None) else self.options.BLIND)
 
     def begin(self, hmms: HmmSet) -> dict:
         """The memory before the first step from ``hmms``."""
@@ -83,6 +89,10 @@ class Criterion:
     def update(self, hmms: HmmSet, stats, memory: dict, corpus) -> tuple[HmmSet, dict | None, dict]:
         """``(hmms, memory, report)`` after a step; memory is None when there is nothing more to do."""
         raise NotImplementedError
+
+    def candidates(self, hmms: HmmSet, memory: dict) -> list[HmmSet]:
+        """The models that dev is to judge after a step; the first is ``hmms`` itself."""
+        return [hmms]
 
     def cost(self, report: dict, steps: int) -> float:
         """What picks the best model where there is no dev set, the lower the better; inf if it cannot be compared."""

@@ -37,10 +37,26 @@ def with_grammar(hmms: HmmSet, **changes) -> HmmSet:
     return replace(hmms, meta={**hmms.meta, "grammar": {**hmms.meta.get("grammar", {"kind": "loop"}), **changes}})
 
 
+def weights_of(hmms: HmmSet) -> dict[str, float]:
+    """What weighs the model's grammar, by name in its table: insertion_penalty, and scale of a bigram."""
+    table = hmms.meta.get("grammar", {"kind": "loop"})
+    defaults = {"isolated": {}, "loop": {"insertion_penalty": 0.0}}
+    defaults = defaults.get(table["kind"], {"insertion_penalty": 0.0, "scale": 1.0})
+    return {name: table.get(name, value) for name, value in defaults.items()}
+
+
+def with_weights(hmms: HmmSet, **weights: float | None) -> HmmSet:
+    """The model with those of the weights that are given (not None); refused where its grammar does not have them."""
+    weights = {name: float(value) for name, value in weights.items() if value is not None}
+    for name in weights.keys() - weights_of(hmms).keys():
+        kind = hmms.meta.get("grammar", {"kind": "loop"})["kind"]
+        raise MargoError(f"--{name.replace('_', '-')} does nothing: the model's grammar is {kind}")
+    return with_grammar(hmms, **weights) if weights else hmms
+
+
 def weighed_grammar(hmms: HmmSet, factor: float) -> HmmSet:
     """The model with all that its grammar adds to scores (bigram, insertion penalty) times ``factor``."""
-    table = hmms.meta.get("grammar", {})
-    return with_grammar(hmms, **{key: factor * table[key] for key in ("insertion_penalty", "scale") if key in table})
+    return with_grammar(hmms, **{name: factor * value for name, value in weights_of(hmms).items()})
 
 
 def recognition_graph(hmms: HmmSet) -> Graph:

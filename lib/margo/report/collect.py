@@ -17,6 +17,7 @@ from margo.runtime import record
 
 SETS = ("test", "dev", "train")
 DURATIONS = "durations.json"  # of an alignment: how long its words are
+WEIGHTS = "grammar.json"  # of a model: which weights of its grammar were chosen
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Report:
     command: str
     paper: Paper | None
     systems: Systems
+    weights: list[dict]
+    """How the grammar's weights of each model were chosen: rows of :data:`margo.report.columns.WEIGHTS`"""
     durations: tuple[str, list[dict]] | None
     """``(folder, words)`` of the alignment with the most mixtures"""
 
@@ -83,6 +86,7 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
         command=command or f"recipes/{recipe}/run.sh",
         paper=paper,
         systems=systems,
+        weights=read_weights(exp, systems),
         durations=read_durations(exp),
     )
 
@@ -174,7 +178,7 @@ def start_of(folder: Path, score: dict, systems: Systems) -> tuple[str, bool]:
     start, mixtures = system_of(model["options"]["init"])
     if start == score["system"] or mixtures not in (None, score["mixtures"]):
         return "", False
-    return start, model.get("chosen") == 0
+    return start, model.get("chosen") == 0 and model.get("unchanged", True)
 
 
 def model_of(folder: Path) -> dict | None:
@@ -189,6 +193,21 @@ def model_of(folder: Path) -> dict | None:
 
 
 # -- other things ------------------------------------------------------------------------------------------------------
+def read_weights(exp: Path, systems: Systems) -> list[dict]:
+    """The grammar's weights of every model that had them chosen, in the order of the tables."""
+    rows = []
+    for path in sorted(exp.rglob(WEIGHTS)):
+        system, mixtures = system_of(path.parent)
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            row = {key: held[key] for key in ("chosen_on", "words", "strings", "before", "after")}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise MargoError(f"{path}: not weights of a grammar ({type(error).__name__}: {error})") from None
+        row |= {"system": system, "mixtures": mixtures, "folder": str(path.parent.relative_to(exp))}
+        rows.append({**row, "tried": len(held["tried"])})
+    return sorted(rows, key=lambda row: (systems.rank(row["system"]), row["system"], row["mixtures"] or 0))
+
+
 def read_durations(exp: Path) -> tuple[str, list[dict]] | None:
     """How long the words of the alignment with the most mixtures are, where one tells."""
     paths = {system_of(path.parent)[1] or 0: path for path in sorted(exp.glob(f"ali/*/{DURATIONS}"))}

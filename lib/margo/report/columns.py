@@ -115,19 +115,40 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def shown(rows: list[dict]) -> list[Column]:
+def tuned(key: str, of: str) -> Callable[[dict], str]:
+    """Errors under the weights that training began with, and under those that were chosen."""
+    return lambda row: f"{row['before'][key]} -> {row['after'][key]} / {row[of]}"
+
+
+WEIGHTS = (  # of the table of grammar weights, whose rows are those of ``grammar.json``
+    Column("", "system", held("system"), words=True),
+    Column("", "mix", held("mixtures")),
+    Column("", "penalty before", held("before", "insertion_penalty"), decimals(1, "before", "insertion_penalty")),
+    Column("", "penalty", held("after", "insertion_penalty"), decimals(1, "after", "insertion_penalty")),
+    Column("", "scale before", held("before", "scale"), decimals(2, "before", "scale")),
+    Column("", "scale", held("after", "scale"), decimals(2, "after", "scale")),
+    Column("", "word errors", tuned("errors", "words")),
+    Column("", "string errors", tuned("wrong", "strings")),
+    Column("", "chosen on", held("chosen_on"), words=True),
+    Column("", "tried", held("tried")),
+)
+
+
+def shown(rows: list[dict], columns: tuple[Column, ...] | None = None) -> list[Column]:
     """The columns of a table of ``rows``: those that have a heading and that some row fills."""
-    return [column for column in COLUMNS if column.heading and any(map(column.cell, rows))]
+    columns = COLUMNS if columns is None else columns
+    return [column for column in columns if column.heading and any(map(column.cell, rows))]
 
 
 def headings(columns: list[Column], rows: list[dict]) -> list[str]:
     """What stands over ``columns``; the rate is called after what the first row measures."""
-    return [column.heading.format(rate=MEASURES[measure(rows[0])]) for column in columns]
+    rate = MEASURES[measure(rows[0])] if "metric" in rows[0] else ""
+    return [column.heading.format(rate=rate) for column in columns]
 
 
-def table(rows: list[dict]) -> list[list[str]]:
-    """Head and rows of a results table as text."""
-    columns = shown(rows)
+def table(rows: list[dict], columns: tuple[Column, ...] | None = None) -> list[list[str]]:
+    """Head and rows of a table as text, of results unless other ``columns`` are given."""
+    columns = shown(rows, columns)
     return [headings(columns, rows), *([column.cell(row) for column in columns] for row in rows)]
 
 

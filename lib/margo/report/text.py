@@ -1,12 +1,16 @@
 """The report as text: ``RESULTS.md`` and the table on the terminal."""
 
 from margo.report.collect import Report
-from margo.report.columns import measure, table
+from margo.report.columns import WEIGHTS, measure, table
 
 SYNTHETIC = (
     "These figures come from a synthetic corpus (machine-made speech or data). They show that the recipe works and how "
     "the criteria compare on it; they say nothing about the real corpus, and the paper's figures beside them are of "
     "other data."
+)
+WEIGHED = (
+    "The insertion penalty (nats a word) and a bigram's scale are chosen when a system's training ends, for fewest "
+    "word and string errors together on held-out speech, and belong to the model: all that starts from it uses them."
 )
 MOST_COLUMNS = 12  # of a plot that is shown as a table too
 HEADINGS = {"wer": "word and string error rates", "per": "phone and string error rates", "err": "classification error"}
@@ -23,6 +27,8 @@ def markdown(report: Report) -> str:
         lines += [f"## {heading(task, name, measured)}", "", *grid(table(rows)), ""]
     if report.glossary():
         lines += ["## Systems", "", *(f"- {name}: {what}." for name, what in report.glossary().items()), ""]
+    if report.weights:
+        lines += ["## Grammar weights", "", *grid(table(report.weights, WEIGHTS)), "", WEIGHED, ""]
     for folder, plot in report.plots:
         if lines_of_plot := curves(plot):
             lines += [f"## {plot['title']} ({folder}): {plot.get('y_label', 'values')}", "", *grid(lines_of_plot), ""]

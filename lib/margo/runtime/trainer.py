@@ -61,18 +61,20 @@ class Training:
         return state, report | {"pass_seconds": round(self.corpus.seconds - began, 3)}, done
 
     def judge(self, state: State, report: dict, steps: int, last: bool) -> State:
-        """Keep the model if it is the best so far; dev errors go into the report."""
-        criterion, cost = self.criterion, np.inf
+        """Keep the best model so far; its errors on dev, the fewest of the candidates, go into the report."""
+        criterion, cost, judged = self.criterion, np.inf, state.hmms
         if not criterion.picks:
             return state
         if self.errors is None:
             cost = criterion.cost(report, steps)
         elif last or steps % getattr(criterion.options, "check", 1) == 0:
-            errors = self.errors(state.hmms)
-            report |= errors
-            cost = sum(errors.values())
+            for model in criterion.candidates(state.hmms, state.memory):
+                errors = self.errors(model)
+                if sum(errors.values()) < cost:
+                    cost, judged = sum(errors.values()), model
+                    report |= errors
         if cost < state.cost:
-            return replace(state, best=state.hmms, cost=cost, chosen=steps, idle=0)
+            return replace(state, best=judged, cost=cost, chosen=steps, idle=0)
         return replace(state, idle=state.idle + bool(np.isfinite(cost)))
 
     def save(self, state: State) -> tuple[dict, dict]:

@@ -12,7 +12,8 @@ def sweep(options, hmms, corpus, errors, say) -> list[dict]:
     curves, first = [], corpus.memory
     for radius in options.radii:
         corpus.memory = first  # every sweep begins with the same search
-        training = Training(Lme(replace(options, radius=str(radius))), lambda: hmms, corpus, errors)
+        fixed = replace(options, radius=str(radius), average=1, patience=0)
+        training = Training(Lme(fixed), lambda: hmms, corpus, errors)
         state, done, counts = training.start(), False, []
         while not done:
             state, report, done = training.advance(len(counts) + 1, state)

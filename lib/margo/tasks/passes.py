@@ -12,7 +12,7 @@ import numpy as np
 from margo.errors import MargoError
 from margo.formats.models import read_model
 from margo.gaussian.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
-from margo.model.grammar import recognition_graph, string_score
+from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
 from margo.score.align import align as align_words
@@ -96,9 +96,10 @@ def reference_score(hmms: HmmSet, words, scores: np.ndarray, columns: dict) -> f
 def alignments(hmms: HmmSet, confidence_scale: float, chunk) -> tuple[list[Aligned], list[tuple[str, str]]]:
     """Forced alignments of a chunk and ``(name, reason)`` of the utterances that have none.
 
-    A word's confidence is its posterior, averaged over its frames, when everything the grammar allows competes.
+    A word's confidence is its posterior, averaged over its frames, when everything the grammar allows competes; what
+    the grammar adds is scaled as the frames are.
     """
-    graph = recognition_graph(hmms)
+    graph = recognition_graph(weighed_grammar(hmms, confidence_scale))
     compiled = scorer(hmms.pool, graph.states)
     columns = {state: column for column, state in enumerate(graph.states.tolist())}
     done, dropped = [], []

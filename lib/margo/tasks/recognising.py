@@ -6,7 +6,7 @@ from margo.errors import MargoError
 from margo.formats.audio import read_audio
 from margo.formats.models import read_model
 from margo.gaussian.likelihood import log_likelihoods, scorer
-from margo.model.grammar import recognition_graph
+from margo.model.grammar import recognition_graph, weighed_grammar
 from margo.search.confidence import confidences
 from margo.search.viterbi import viterbi
 from margo.signal.front_end import options_of
@@ -24,6 +24,7 @@ class Recogniser:
         if self.options.cmvn == "speaker":
             raise MargoError(f"{folder}: the model expects features normalised per speaker, which one file cannot give")
         self.graph = recognition_graph(self.hmms)
+        self.weighed = recognition_graph(weighed_grammar(self.hmms, confidence_scale))  # as the frames' scores are
         self.scorer = scorer(self.hmms.pool, self.graph.states)
         self.scale = confidence_scale
 
@@ -42,7 +43,7 @@ class Recogniser:
         if path is None:
             raise MargoError(f"{file}: {len(x)} frames are too few for any word of the model")
         at = boundary_times(self.hmms.meta["features"], len(x))
-        sure = confidences(self.graph, scores, path.words, self.scale)
+        sure = confidences(self.weighed, scores, path.words, self.scale)
         words = [
             {
                 "word": self.hmms.words[segment.index],

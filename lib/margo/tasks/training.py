@@ -12,23 +12,22 @@ from margo.formats.plots import PLOTS, write_plots
 from margo.formats.transcripts import read_nbest
 from margo.knobs import Knobs, knob
 from margo.model.bigram import bigram_counts, log_bigram
-from margo.model.grammar import grammar
+from margo.model.grammar import grammar, weights_of, with_weights
 from margo.model.hmm import HmmSet, flat_start, whole_words
 from margo.runtime import epochs, record
 from margo.runtime.step import Parallel, Seeded, Trainer
 from margo.runtime.trainer import fit
 from margo.signal.front_end import same_features
-from margo.tasks import passes, speech
+from margo.tasks import passes, speech, tuning
 from margo.tasks.labels import start_from_labels
-from margo.tasks.tuning import tuned
 
 
 @dataclass(frozen=True)
-class TrainingOptions(Parallel, Seeded, Trainer, Knobs):
+class TrainingOptions(tuning.WeightOptions, Parallel, Seeded, Trainer, Knobs):
     """What every trainer reads and writes."""
 
     data: Path = knob(help="feature folder to train on")
-    dev: Path | None = knob(None, "feature folder of the development set, which picks the iteration")
+    dev: Path | None = knob(None, "feature folder of the development set, which picks iteration and grammar weights")
     init: Path = knob(help="folder of the model to start from")
     out: Path = knob(help="folder to write")
 
@@ -40,15 +39,18 @@ class ContestedOptions(TrainingOptions):
     nbest: Path | None = knob(None, "N-best lists (nbest) of --init on --data, instead of the first search")
 
 
-def train(criterion, options, step, start=None, finish=None) -> None:
+def train(criterion, options, step, start=None, folds=None) -> None:
     """Train by ``criterion(options)``, a class of :mod:`margo.estimate.criterion`, and write model.npz.
 
-    ``start(options, data, where, step)`` makes the model to start from (that of ``--init`` by default),
-    ``finish(hmms, options, where, step)`` may change the result before it is written.
+    ``start(options, data, where, step)`` makes the model to start from (that of ``--init`` by default). In the end dev
+    chooses the grammar's weights; without dev ``folds(hmms, options, data, where)`` of the training data do, or they
+    stay as they were.
     """
     criterion = criterion(options)
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     dev = speech.read(step.input(options.dev, made_by="make_mfcc")) if options.dev else None
+    if dev:
+        same_features(data.features, dev.features, f"{options.dev}: the features")
     if options.init:
         step.input(options.init, made_by="train_ml")
     init = None if start else passes.model_for(options.init, data)
@@ -62,16 +64,33 @@ def train(criterion, options, step, start=None, finish=None) -> None:
         state, reports = fit(step, criterion, first, corpus, errors)
         meta = {"criterion": criterion.name} | ({"iteration": state.chosen} if criterion.picks else {})
         hmms = replace(state.best, meta={**state.best.meta, **meta})
-        hmms = finish(hmms, options, where, step) if finish else hmms
+        step.extra["chosen"] = state.chosen
+        hmms = weighed(hmms, criterion, options, data, dev, folds, where, step)
     write_model(step.output("model.npz"), hmms)
     if plots := criterion.plots(reports):
         step.output(PLOTS)
         write_plots(options.out, plots)
     epochs.finish(step)
-    step.extra["chosen"] = state.chosen
     if criterion.picks:
         step.extra["cost"] = state.cost
         step.say(f"{step.name}: the model after {state.chosen} iterations was the best on {'dev' if dev else 'train'}")
+
+
+def weighed(hmms: HmmSet, criterion, options, data, dev, folds, where, step) -> HmmSet:
+    """The model with its grammar's weights chosen; a start that is kept, and has had them chosen, keeps them too."""
+    start = weights_of(hmms)
+    kept = criterion.picks and step.extra["chosen"] == 0 and (Path(options.init) / tuning.NAME).exists()
+    if not kept and any(options.tries()[name] != ("none",) for name in start):
+        parts = [(hmms, dev)] if dev else folds(hmms, options, data, where) if folds else []
+        source = dev.folder.name if dev else f"{len(parts)} folds of {data.folder.name}"
+        hmms = tuning.tuned(hmms, parts, source, options, where, step) if parts else hmms
+    step.extra["unchanged"] = criterion.picks and step.extra["chosen"] == 0 and weights_of(hmms) == start
+    if dev and not criterion.picks:
+        ((errors, wrong),) = tuning.count_errors([(hmms, dev)], [{}], where)
+        sizes = {"words": sum(len(item.words) for item in dev.items), "strings": len(dev.items)}
+        step.extra["dev"] = {"errors": errors, "wrong": wrong, **sizes}
+        step.say(f"{step.name}: {dev.folder.name}: {tuning.told(step.extra['dev'], sizes)}")
+    return hmms
 
 
 def read_lists(options, step) -> dict[str, list[tuple[str, ...]]]:
@@ -109,28 +128,33 @@ class StartOptions(Knobs):
         0, "states of an optional silence around and between words; 0 for none", least=0, needs=NEW
     )
     grammar: str = knob("auto", "what may be recognised", ("auto", "isolated", "loop", "bigram"), needs=NEW)
-    insertion_penalty: float = knob(
-        0.0, "added to the score for every word", needs={**NEW, "grammar": ("auto", "loop", "bigram")}
-    )
-    scale: float = knob(1.0, "factor of a bigram's log probabilities", needs={**NEW, "grammar": ("bigram",)})
-    tune_scales: tuple[float, ...] = knob((), "scales of the bigram to try on --dev (none: --scale it is)")
-    tune_penalties: tuple[float, ...] = knob(
-        (0.0,), "insertion penalties to try with each of --tune-scales", needs={"tune_scales": True}
+    insertion_penalty: float | None = knob(
+        None, "added to the score for every word, instead of what --penalties would choose", unit="nats",
+        needs={"grammar": ("auto", "loop", "bigram")},
+    )  # fmt: skip
+    scale: float | None = knob(
+        None, "factor of a bigram's log probabilities, instead of what --scales would choose", above=0
     )
 
     def faults(self) -> list[str]:
         faults = super().faults()
         if self.start == "labels" and not self.labels:
             faults.append("--start labels needs --labels")
-        if self.tune_scales and not (self.dev and (self.init or self.grammar == "bigram")):
-            faults.append("--tune-scales needs --dev and --grammar bigram")
+        if self.scale is not None and not self.init and self.grammar != "bigram":
+            faults.append("--scale needs --grammar bigram")
         return faults
+
+    def tries(self) -> dict[str, tuple[str, ...]]:
+        fixed = {name for name in ("insertion_penalty", "scale") if getattr(self, name) is not None}
+        return super().tries() | dict.fromkeys(fixed, ("none",))
 
 
 def first_model(options, data: speech.Speech, where, step) -> HmmSet:
     """The model of ``--init``, its mixtures doubled if more are asked for; else one a word, flat or from labels."""
+    weights = {"insertion_penalty": options.insertion_penalty, "scale": options.scale}
     if options.init:
-        return grown(shaped(passes.model_for(options.init, data), options.covariance), options.mixtures)
+        hmms = grown(shaped(passes.model_for(options.init, data), options.covariance), options.mixtures)
+        return with_weights(hmms, **weights)
     whole = speech.total(partial(chunk_moments, data.features["dimension"]), data, where)
     hmms = flat_start(
         whole_words(data.vocabulary),
@@ -143,6 +167,7 @@ def first_model(options, data: speech.Speech, where, step) -> HmmSet:
         variance_floor=options.variance_floor * whole.variance,
         meta={"features": data.features, "grammar": grammar_of(options, data), "criterion": "ml", "seed": options.seed},
     )
+    hmms = with_weights(hmms, **weights)
     if options.start == "labels":
         hmms = start_from_labels(hmms, options.labels, data, where, options, step.say)
     return shaped(hmms, options.covariance)
@@ -167,23 +192,7 @@ def grammar_of(options, data: speech.Speech) -> dict:
     kind = options.grammar
     if kind == "auto":
         kind = "isolated" if data.isolated else "loop"
-        if data.isolated and options.insertion_penalty:
-            raise MargoError("--insertion-penalty does nothing: every transcript is one word")
     table = None
     if kind == "bigram":
         table = log_bigram(bigram_counts((item.words for item in data.items), data.vocabulary))
-    return grammar(kind, options.insertion_penalty, table, options.scale)
-
-
-def tuned_on_dev(hmms: HmmSet, options, where, step) -> HmmSet:
-    """The model with its grammar as dev would have it, where that is asked for; the step records its errors there."""
-    if not options.dev:
-        return hmms
-    dev = speech.read(options.dev)
-    same_features(hmms.meta["features"], dev.features, f"{options.dev}: the features")
-    if options.tune_scales:
-        hmms = tuned(hmms, dev, options, step, where)
-    errors, words, wrong, strings = speech.total(partial(passes.count_errors, hmms), dev, where).tolist()
-    step.extra["dev"] = {"errors": errors, "words": words, "wrong": wrong, "strings": strings}
-    step.say(f"{step.name}: {options.dev.name} {errors} of {words} words, {wrong} of {strings} strings wrong")
-    return hmms
+    return grammar(kind, log_bigram=table)

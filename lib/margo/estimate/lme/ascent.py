@@ -11,13 +11,11 @@ from numba import njit
 
 from margo.estimate.lme.problem import Problem
 
-STEPS = 30
-SHARPNESS = 1.0  # beta, over the standard deviation of the margins at the start
+STEPS = 100
 
 
-def ascend(problem: Problem, steps: int = STEPS, sharpness: float = SHARPNESS) -> tuple[np.ndarray, list[float]]:
+def ascend(problem: Problem, beta: float, steps: int = STEPS) -> tuple[np.ndarray, list[float]]:
     """``(shift [K, D], values of F)`` after ``steps`` accepted or halved steps; F never falls from one to the next."""
-    beta = sharpness / max(problem.margins.std(), 1e-12 + abs(problem.margins).max() * 1e-9)
     shift = np.zeros((problem.n_gaussians, problem.gradients.shape[1]))
     value, gradient = soft_minimum(problem, shift, beta)
     values, length = [value], 0.5 * np.sqrt(problem.radius2)
@@ -40,13 +38,17 @@ def soft_minimum(problem: Problem, shift: np.ndarray, beta: float) -> tuple[floa
     """F and its gradient [K, D] at ``shift`` [K, D]."""
     margins = problem.margins.copy()
     _add_margins(problem.pair, problem.gaussian, problem.counts, problem.gradients, shift, margins)
-    least = margins.min()
-    terms = np.exp(-beta * (margins - least))
-    value = least - np.log(terms.mean()) / beta
     gradient = np.zeros_like(shift)
-    weights = terms / terms.sum()
+    weights = np.exp(-beta * (margins - margins.min()))
+    weights /= weights.sum()
     _add_gradient(problem.pair, problem.gaussian, problem.counts, problem.gradients, shift, weights, gradient)
-    return float(value), gradient
+    return soft_least(margins, beta), gradient
+
+
+def soft_least(margins: np.ndarray, beta: float) -> float:
+    """F of given margins [N]."""
+    least = margins.min()
+    return float(least - np.log(np.exp(-beta * (margins - least)).mean()) / beta)
 
 
 def into_ball(shift: np.ndarray, radius2: float) -> np.ndarray:

@@ -1,15 +1,17 @@
 """Large-margin training as a criterion: the program of each epoch in a ball around the means, a trust region.
 
 The program assumes that the Viterbi paths stay what they were. So each step is followed by a search of the training
-data; one that did not raise the true value of what the program maximises is taken back and tried in a smaller ball.
+data; one that did not raise the true value of what the program maximises is taken back and tried in a smaller ball. A
+radius that is given is not a region of trust: every step is taken as it is, unless --reject ends training at the first
+that does not raise the value ([LJ07] Algorithm 1). Since single epochs zigzag, dev judges the mean of the last few too.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from margo.estimate.criterion import Criterion, PatienceOptions
-from margo.estimate.lme.ascent import ascend
+from margo.estimate.lme.ascent import ascend, soft_least
 from margo.estimate.lme.model import move
 from margo.estimate.lme.solver import METHODS, solve
 from margo.estimate.lme.tokens import Pairs, choose_tokens, make_pairs, make_problem, value_of
@@ -20,6 +22,7 @@ from margo.model.hmm import HmmSet
 QUANTILES = (5, 25, 50, 75, 95)  # per cent, of the margins shown by epoch
 TRIES = 5  # balls, each half the last, before an epoch gives up
 START_RADIUS = 0.05  # r^2 / K that auto begins with
+SHARPNESS, SHARPER, SHARPEST = 2.0, 1.5, 50.0  # of lme-gd's soft minimum: at first, times an epoch, at last
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,15 @@ class LmeOptions(PatienceOptions):
     misrecognised: bool = knob(False, "count misrecognised tokens too", needs={"hard": True})
     nu: float = knob(0.3, "share of the pairs that decide the soft margin: C = 1 / (nu pairs)", above=0, most=1,
                        needs={"hard": False})  # fmt: skip
-    radius: str = knob("auto", "r^2 / K of the ball around the means an epoch; auto adapts it")
+    radius: str = knob("auto", "r^2 / K of the ball around the means an epoch; auto adapts it, a number stays")
+    reject: bool = knob(False, "end at the first epoch that does not raise the value (all are taken otherwise)")
+    update: str = knob("augmentation", "what to do with the widths of a program that is not tight: [LJ07] IV-G",
+                       ("augmentation", "projection"))  # fmt: skip
+    average: int = knob(4, "dev judges the mean of the last this many epochs' means too", least=1)
     competitors: int = knob(3, "competing strings a token", least=1)
     per_frame: bool = knob(False, "divide margins by the number of frames")
-    epochs: int = knob(5, "most epochs", least=1)
+    epochs: int = knob(20, "most epochs", least=1)
+    patience: int = knob(4, "end after this many epochs without a better model; 0: never", least=0)
     tolerance: float = knob(1e-3, "relative gap to which an epoch's program is solved", above=0)
 
     def faults(self) -> list[str]:
@@ -47,6 +55,8 @@ class LmeOptions(PatienceOptions):
             faults.append(f"--tokens is {self.tokens}, expected all, or a whole number above 0")
         if self.radius != "auto" and not _positive(self.radius):
             faults.append(f"--radius is {self.radius}, expected auto, or r^2 / K above 0 (0.001 to 0.1 is usual)")
+        if self.reject and self.radius == "auto":
+            faults.append("--reject needs a --radius that is a number; auto rejects and tries a smaller ball")
         return faults
 
 
@@ -57,8 +67,14 @@ def _positive(text: str) -> bool:
         return False
 
 
+def next_radius(radius: float, gained: float) -> float:
+    """A larger ball where the step gave most of what was predicted, a smaller one where it gave little."""
+    return radius * (1.5 if gained > 0.8 else 0.6 if gained < 0.4 else 1.0)
+
+
 class Lme(Criterion):
-    """An iteration is an epoch. Memory: the radius, r^2 / K of the ball to try next."""
+    """An iteration is an epoch. Memory: the radius, r^2 / K of the ball to try next; sharpness of the soft minimum,
+    in units of one over the margins' spread; recent, the last epochs' means [n, K, D]."""
 
     def __init__(self, options):
         super().__init__(options)
@@ -70,7 +86,20 @@ class Lme(Criterion):
         return self.options.epochs
 
     def begin(self, hmms: HmmSet) -> dict:
-        return {"radius": START_RADIUS if self.options.radius == "auto" else float(self.options.radius)}
+        radius = START_RADIUS if self.options.radius == "auto" else float(self.options.radius)
+        return {"radius": radius, "sharpness": SHARPNESS, "recent": hmms.pool.means[None]}
+
+    def candidates(self, hmms: HmmSet, memory: dict) -> list[HmmSet]:
+        if len(memory["recent"]) == 1:
+            return [hmms]
+        return [hmms, hmms.with_pool(replace(hmms.pool, means=memory["recent"].mean(axis=0)))]
+
+    def value(self, margins: np.ndarray, beta: float) -> float:
+        """What an epoch climbs and is judged by: the soft minimum of lme-gd, or what the program maximises."""
+        return soft_least(margins, beta) if self.options.method == "gd" else value_of(margins, self.nu)
+
+    def beta(self, margins: np.ndarray, memory: dict) -> float:
+        return memory["sharpness"] / max(margins.std(), 1e-12 + 1e-9 * np.abs(margins).max())
 
     def measure(self, hmms: HmmSet, memory: dict, corpus, steps: int, final: bool) -> tuple[Pairs, dict]:
         return self.search(hmms, corpus), memory
@@ -95,7 +124,7 @@ class Lme(Criterion):
         chosen, margins = self.support(pairs), pairs.token_margins
         support = pairs.margins[chosen[pairs.token]]
         return {
-            "objective": value_of(support, self.nu),
+            "objective": self.value(support, self.beta(support, memory)),
             "frames": int(pairs.frames.sum()),
             "tokens": int(chosen.sum()),
             "pairs": len(support),
@@ -111,27 +140,38 @@ class Lme(Criterion):
 
         Report: predicted and reached value, rho, gap, widest (augmentation), solver, radius, and the solver's notes.
         """
-        chosen, radius = self.support(pairs), memory["radius"]
+        chosen, radius, adapts = self.support(pairs), memory["radius"], self.options.radius == "auto"
         support, gaussians = pairs.select(chosen), hmms.pool.n_gaussians
-        before = value_of(support.margins, self.nu)
-        for _ in range(TRIES):
+        beta = self.beta(support.margins, memory)
+        before = self.value(support.margins, beta)
+        for _ in range(TRIES if adapts else 1):
             problem = make_problem(support, gaussians, radius * gaussians, self.nu)
-            shift, widths, facts = self.solve(problem)
-            candidate = move(hmms, shift, widths, radius)
-            reached = value_of(self.search(candidate, corpus).select(chosen).margins, self.nu)
-            report = {**facts, "reached": reached, "widest": float(widths.max(initial=0.0)), "radius": radius}
-            if reached > before:
+            shift, widths, facts = self.solve(problem, beta)
+            candidate = move(hmms, shift, widths if self.options.update == "augmentation" else 0 * widths, radius)
+            reached = self.value(self.search(candidate, corpus).select(chosen).margins, beta)
+            report = {**facts, "before": before, "reached": reached, "widest": float(widths.max(initial=0.0)),
+                      "radius": radius}  # fmt: skip
+            if reached > before or not (adapts or self.options.reject):
                 break
             radius /= 2
         else:  # no ball small enough: this is as far as the criterion goes
             return hmms, None, report
-        gained = (reached - before) / max(facts["predicted"] - before, 1e-12)
-        return candidate, {"radius": self.next_radius(radius, gained)}, report
+        if adapts:
+            gained = (reached - before) / max(facts["predicted"] - before, 1e-12)
+            radius = next_radius(radius, gained)
+        memory = {"radius": radius, "sharpness": min(SHARPER * memory["sharpness"], SHARPEST),
+                  "recent": self.recent(memory["recent"], candidate.pool.means)}  # fmt: skip
+        return candidate, memory, report
 
-    def solve(self, problem) -> tuple[np.ndarray, np.ndarray, dict]:
+    def recent(self, kept: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """The last means with the newest behind them; alone where the model has just gained a dimension."""
+        kept = kept if kept.shape[1:] == means.shape else np.empty((0, *means.shape))
+        return np.concatenate([kept, means[None]])[-self.options.average :]
+
+    def solve(self, problem, beta: float) -> tuple[np.ndarray, np.ndarray, dict]:
         """``(shift, widths, facts)`` of the epoch's program by the method asked for."""
         if self.options.method == "gd":
-            shift, values = ascend(problem)
+            shift, values = ascend(problem, beta)
             return shift, np.zeros(len(shift)), {"predicted": values[-1], "solver": "gd"}
         solution = solve(problem, self.options.method, self.options.tolerance)
         facts = {"predicted": solution.objective, "rho": solution.rho, "gap": solution.gap,
@@ -140,22 +180,23 @@ class Lme(Criterion):
             facts["notes"] = "; ".join(solution.notes)
         return solution.shift, solution.augmentation, facts
 
-    def next_radius(self, radius: float, gained: float) -> float:
-        """A larger ball where the step gave most of what was predicted, a smaller one where it gave little."""
-        if self.options.radius != "auto":
-            return radius
-        return radius * (1.5 if gained > 0.8 else 0.6 if gained < 0.4 else 1.0)
-
     def cost(self, report: dict, steps: int) -> float:
         return report["train_errors"]
 
     def plots(self, reports: list[dict]) -> list[dict]:
-        """How the margins of all training tokens are spread, epoch by epoch."""
-        epochs = [report["iteration"] - 1 for report in reports]
-        series = [
-            {"name": f"{percent} %", "x": epochs, "y": [report["margin_quantiles"][i] for report in reports]}
-            for i, percent in enumerate(QUANTILES)
+        """How the margins of all training tokens are spread, epoch by epoch; and what each epoch's program promised of
+        its objective beside what was measured anew."""
+        spread = [
+            {"name": f"{percent} %", "x": [report["iteration"] - 1 for report in reports],
+             "y": [report["margin_quantiles"][i] for report in reports]} for i, percent in enumerate(QUANTILES)
+        ]  # fmt: skip
+        steps = [report for report in reports if "reached" in report]
+        gains = [
+            {"name": name, "x": [report["iteration"] for report in steps], "y": [report[key] for report in steps]}
+            for name, key in (("before", "before"), ("by the program", "predicted"), ("measured anew", "reached"))
         ]
         note = "That share of the training tokens has a smaller margin; below 0 a token is misrecognised."
-        return [{"title": "margins of training tokens", "kind": "line", "series": series, "x_label": "epoch",
-                 "y_label": "margin, nats", "note": note}]  # fmt: skip
+        what = "smallest margin" if self.options.hard else "what is maximised"
+        common = {"kind": "line", "x_label": "epoch", "y_label": "margin, nats"}
+        return [{"title": "margins of training tokens", "series": spread, "note": note, **common},
+                {"title": f"{what} of the support tokens", "series": gains, **common}]  # fmt: skip
