@@ -65,7 +65,8 @@ class _Bayes(ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X):
-        return self.classes_[self._log_joint(X).argmax(axis=1)]
+        joint = self._log_joint(X)  # first, since it asks whether there has been training
+        return self.classes_[joint.argmax(axis=1)]
 
     def _log_joint(self, X):
         check_is_fitted(self)

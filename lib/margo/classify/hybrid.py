@@ -6,6 +6,8 @@ batch costs two large matrix products, samples by D by K R, and small ones of R 
 """
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import prod
 
 import numpy as np
 
@@ -57,8 +59,9 @@ class Layout:
 
     def views(self, flat):
         """``(class logits, component logits, means, raw diagonal, factors)`` as views of ``flat``."""
-        ends = np.cumsum([np.prod(shape) for shape in self.shapes])
-        return [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), self.shapes)]
+        ends = [0, *accumulate(map(prod, self.shapes))]
+        return [flat[first:last].reshape(shape) for first, last, shape in zip(ends, ends[1:], self.shapes)]
+
 
 def pack(model: Classifier, options: HybridOptions, dtype=np.float32):
     """``(flat, Layout)``: a classifier as parameters, cut down to diagonal plus low rank where it is not yet."""

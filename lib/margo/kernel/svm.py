@@ -183,9 +183,14 @@ def _find_step(at, er, ey, step_b):
         move = at.step_alpha[i] = er[i] - step_b * ey[i]
         at.step_s[i] = (at.target_s[i] - at.s[i] * move) / at.alpha[i] - at.s[i]
         at.step_t[i] = (at.target_t[i] + at.t[i] * move) / at.room[i] - at.t[i]
-        for value, step in ((at.alpha[i], move), (at.room[i], -move), (at.s[i], at.step_s[i]), (at.t[i], at.step_t[i])):
-            if step < 0.0:
-                length = min(length, -value / step)
+        if move < 0.0:
+            length = min(length, -at.alpha[i] / move)
+        elif move > 0.0:
+            length = min(length, at.room[i] / move)
+        if at.step_s[i] < 0.0:
+            length = min(length, -at.s[i] / at.step_s[i])
+        if at.step_t[i] < 0.0:
+            length = min(length, -at.t[i] / at.step_t[i])
     return length
 
 
@@ -198,8 +203,9 @@ def _aim(at, complementarity, length):
         after += (at.s[i] + reach * at.step_s[i]) * (at.alpha[i] + reach * at.step_alpha[i])
         after += (at.t[i] + reach * at.step_t[i]) * (at.room[i] - reach * at.step_alpha[i])
     centre = complementarity / (2 * n) * (after / complementarity) ** 3
-    at.target_s[:] = centre - at.step_s * at.step_alpha
-    at.target_t[:] = centre + at.step_t * at.step_alpha
+    for i in range(n):
+        at.target_s[i] = centre - at.step_s[i] * at.step_alpha[i]
+        at.target_t[i] = centre + at.step_t[i] * at.step_alpha[i]
 
 
 @njit(cache=True, error_model="numpy")
@@ -231,17 +237,19 @@ def _interior(d, y, cost, tolerance, max_steps):
         at.target_t[:] = 0.0
         length, step_b = 1.0, 0.0
         for phase in range(2):  # straight for the solution, then with the targets that this gives
-            rhs[:] = at.target_s / at.alpha - at.s - at.target_t / at.room + at.t - at.residual
+            for i in range(n):
+                rhs[i] = at.target_s[i] / at.alpha[i] - at.s[i] - at.target_t[i] / at.room[i] + at.t[i] - at.residual[i]
             _newton_solve(d, at.theta, inner, rhs, er)
             step_b = ((y * er).sum() + balance) / yey
             length = _find_step(at, er, ey, step_b)
             if phase == 0:
                 _aim(at, complementarity, length)
         length = min(1.0, 0.995 * length)
-        at.alpha[:] += length * at.step_alpha
-        at.room[:] -= length * at.step_alpha
-        at.s[:] += length * at.step_s
-        at.t[:] += length * at.step_t
+        for i in range(n):
+            at.alpha[i] += length * at.step_alpha[i]
+            at.room[i] -= length * at.step_alpha[i]
+            at.s[i] += length * at.step_s[i]
+            at.t[i] += length * at.step_t[i]
         b += length * step_b
     return best, best_b, gap
 
