@@ -13,7 +13,8 @@ start=flat
 options+=(start)
 parse_options "$@"
 labels=$exp/data/train/phones.ctm
-first_options=(--start "$start" --labels "$labels")
+first_options=(--start "$start")
+if [ "$start" = labels ]; then first_options+=(--labels "$labels"); fi
 score_options=(--map "$root/conf/timit_phones.toml" --map-table to39)
 
 make_data() {

@@ -23,9 +23,9 @@ from margo.tasks.scoring import score_classes, score_transcripts
 
 ROOT = Path(__file__).parents[2]
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "zero", "oh"]
-RATES = {"ml": {1: 0.05, 2: 0.03}, "mce": {1: 0.02, 2: 0.015}, "lme-sdp": {1: 0.012, 2: 0.008}}
+RATES = {"ml": {1: 0.05, 2: 0.03}, "mce": {1: 0.02, 2: 0.015}, "lme-gd": {1: 0.012, 2: 0.008}}
 KEYS = {"system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95", "ser", "seconds", "paper"}
-STARTS = {"mce": "ml", "mmi": "ml", "lme-sdp": "mce"}
+STARTS = {"mce": "ml", "mmi": "ml", "lme-gd": "mce"}
 VOID = {"meta", "img", "br"}
 
 
@@ -80,7 +80,7 @@ def make_run(exp, systems=RATES, synthetic=True, unit="word"):
                          ["test/score.json", "train/score.json"], 1.0, {})  # fmt: skip
     edges = np.linspace(-20, 60, 41)
     spiral = np.linspace(0, 1.25, 60)
-    write_plots(exp / "lme-sdp_1", [
+    write_plots(exp / "lme-gd_1", [
         {"title": "margins of training tokens", "kind": "histogram", "x_label": "margin", "series": [
             {"name": f"epoch {n}", "edges": edges.tolist(),
              "counts": np.histogram(generator.normal(8 * n, 10, 900), edges)[0].tolist()} for n in (0, 1, 3)]},
@@ -136,7 +136,7 @@ def test_results_json_has_the_rows_of_the_contract(run, exp):
     rows = value["rows"]
     assert len(rows) == 12
     assert [(r["system"], r["mixtures"]) for r in rows if r["set"] == "test"] == [
-        (system, mixtures) for system in ("ml", "mce", "lme-sdp") for mixtures in (1, 2)
+        (system, mixtures) for system in ("ml", "mce", "lme-gd") for mixtures in (1, 2)
     ]
     for row in rows:
         assert row.keys() >= KEYS
@@ -174,8 +174,8 @@ def test_terminal_and_markdown_show_the_figures_beside_the_papers(run, exp):
         start = row.get("versus_start")
         assert cells["vs start"] == ("" if row["system"] == "ml" else f"{start['system']} {start['relative']:+.0f} %")
     assert len(table) == 8
-    assert "- lme-sdp: large-margin estimation" in text and "- mmi: " not in text
-    drawn = re.search(r"## error against radius \(lme-sdp_1\): error %\n\n(.*?)\n\n", text, re.DOTALL)[1].splitlines()
+    assert "- lme-gd: large-margin estimation" in text and "- mmi: " not in text
+    drawn = re.search(r"## error against radius \(lme-gd_1\): error %\n\n(.*?)\n\n", text, re.DOTALL)[1].splitlines()
     assert [" ".join(line.split()) for line in drawn[::2]] == [
         "| r²/K | 0.001 | 0.01 | 0.1 | 1 |", "| 1 mix | 5 | 3 | 2.5 | 6 |"
     ]  # fmt: skip
@@ -281,21 +281,21 @@ def test_the_protocol_says_what_was_done(run, tmp_path, length):
 
 def test_a_row_that_is_its_start_unchanged_says_so(run, exp):
     """Dev kept nothing of LME's training at 1 mixture: its errors are MCE's, and are not to be read as LME's own."""
-    path = exp / "lme-sdp_1" / record.NAME
+    path = exp / "lme-gd_1" / record.NAME
     path.write_text(json.dumps(json.loads(path.read_text()) | {"chosen": 0}))
-    shutil.rmtree(exp / "decode" / "lme-sdp_1" / "test")
-    shutil.copytree(exp / "decode" / "mce_1" / "test", exp / "decode" / "lme-sdp_1" / "test")
-    place = exp / "decode" / "lme-sdp_1" / "test" / "score.json"
-    place.write_text(json.dumps(json.loads(place.read_text()) | {"system": "lme-sdp"}))
+    shutil.rmtree(exp / "decode" / "lme-gd_1" / "test")
+    shutil.copytree(exp / "decode" / "mce_1" / "test", exp / "decode" / "lme-gd_1" / "test")
+    place = exp / "decode" / "lme-gd_1" / "test" / "score.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"system": "lme-gd"}))
     said = run(*arguments(exp))
     rows = json.loads((exp / "results.json").read_text())["rows"]
-    same, trained = (row for row in rows if (row["system"], row["set"]) == ("lme-sdp", "test"))
+    same, trained = (row for row in rows if (row["system"], row["set"]) == ("lme-gd", "test"))
     assert same["unchanged"] == "mce" and "versus_start" not in same and same["versus"]["system"] == "ml"
     assert trained["versus_start"]["system"] == "mce" and "unchanged" not in trained
-    assert re.search(r"lme-sdp +1 .*= mce", said) and not re.search(r"lme-sdp +2 .*= mce", said)
+    assert re.search(r"lme-gd +1 .*= mce", said) and not re.search(r"lme-gd +2 .*= mce", said)
     assert "| = mce " in (exp / "RESULTS.md").read_text() and ">= mce</td>" in (exp / "report.html").read_text()
     assert "the model is that of X" in protocol_lines(exp)
-    assert ("lme-sdp", "mce", "0") in {(line["system"], line["start"], line["vs_start"]) for line in lines_of_csv(exp)}
+    assert ("lme-gd", "mce", "0") in {(line["system"], line["start"], line["vs_start"]) for line in lines_of_csv(exp)}
 
 
 def test_the_weights_of_grammars_are_told_and_a_start_with_others_is_not_unchanged(run, exp):
@@ -319,15 +319,15 @@ def test_the_weights_of_grammars_are_told_and_a_start_with_others_is_not_unchang
 
 def test_the_start_is_what_the_records_say_and_else_what_the_table_says(run, exp, tmp_path):
     """LME that was started from ML is compared with ML; a pooled decoding, whose records name no model, with MCE."""
-    path = exp / "lme-sdp_1" / record.NAME
+    path = exp / "lme-gd_1" / record.NAME
     held = json.loads(path.read_text())
     path.write_text(json.dumps(held | {"options": {"init": "/elsewhere/ml_1"}}))
-    (exp / "decode" / "lme-sdp_2" / record.NAME).unlink()
+    (exp / "decode" / "lme-gd_2" / record.NAME).unlink()
     moved = exp.rename(tmp_path / "moved")  # records still name the old place
     run(*arguments(moved))
     rows = json.loads((moved / "results.json").read_text())["rows"]
     starts = {(row["system"], row["mixtures"]): row["versus_start"]["system"] for row in rows if "versus_start" in row}
-    assert starts == {("mce", 1): "ml", ("mce", 2): "ml", ("lme-sdp", 1): "ml", ("lme-sdp", 2): "mce"}
+    assert starts == {("mce", 1): "ml", ("mce", 2): "ml", ("lme-gd", 1): "ml", ("lme-gd", 2): "mce"}
     for row in rows:
         if row.get("versus_start", {}).get("system") == "ml":
             assert row["versus_start"] == row["versus"]
@@ -360,7 +360,7 @@ def test_a_start_with_other_mixtures_is_none(run, exp):
     run(*arguments(exp))
     rows = json.loads((exp / "results.json").read_text())["rows"]
     compared = {(row["system"], row["mixtures"]) for row in rows if "versus_start" in row}
-    assert compared == {("mce", 1), ("lme-sdp", 1), ("lme-sdp", 2)}
+    assert compared == {("mce", 1), ("lme-gd", 1), ("lme-gd", 2)}
 
 
 def lines_of_csv(exp):

@@ -174,7 +174,7 @@ def test_ascent_has_the_right_gradient_never_falls_and_stays_in_the_ball():
     difference = soft_minimum(problem, shift + step * direction, 1.3)[0]
     difference -= soft_minimum(problem, shift - step * direction, 1.3)[0]
     assert difference / (2 * step) == pytest.approx((gradient * direction).sum(), rel=1e-6)
-    final, values = ascend(problem)
+    final, values = ascend(problem, 1.3)
     assert (np.diff(values) > 0).all() and len(values) > 3
     assert (final**2).sum() <= problem.radius2 * (1 + 1e-12)
 
