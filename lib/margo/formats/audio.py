@@ -117,7 +117,6 @@ def _is_sphere(file) -> bool:
     return magic == b"NIST_1A"
 
 
-# -- NIST SPHERE -------------------------------------------------------------------------------------------------------
 def _sphere_header(file, name: str) -> _Sphere:
     lines = file.read(16).split(b"\n")
     if len(lines) < 2 or not lines[1].strip().isdigit():
@@ -203,7 +202,6 @@ def _read_shorten(file, header: _Sphere, count: int, name: str) -> np.ndarray:
     return samples[:, :count].T.astype(np.float32)
 
 
-# -- everything else ---------------------------------------------------------------------------------------------------
 def _sound_file(file, name: str, **raw):
     import soundfile
 
@@ -257,7 +255,6 @@ def _check_riff(file, name: str) -> None:
     raise MargoError(f"{name}: RIFF file without a data chunk")
 
 
-# -- common ------------------------------------------------------------------------------------------------------------
 def _truncated(name: str, found: int, declared: int) -> MargoError:
     return MargoError(f"{name}: truncated: {found} samples found, its header declares {declared}")
 

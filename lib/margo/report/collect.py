@@ -137,7 +137,6 @@ def figure(paper: Paper | None, score: dict, metric: str, corpus: str) -> dict |
     return {"percent": printed.percent, "source": printed.source} if printed else None
 
 
-# -- comparisons -------------------------------------------------------------------------------------------------------
 def comparisons(folder: Path, score: dict, places: dict, systems: Systems) -> dict:
     """``versus`` the baseline and ``versus_start``, or of which system its model is ``unchanged``; what there is."""
     values, compared = {}, {}
@@ -192,7 +191,6 @@ def model_of(folder: Path) -> dict | None:
     return record.read(place / os.path.relpath(model, options["out"])) or record.read(model)
 
 
-# -- other things ------------------------------------------------------------------------------------------------------
 def read_weights(exp: Path, systems: Systems) -> list[dict]:
     """The grammar's weights of every model that had them chosen, in the order of the tables."""
     rows = []

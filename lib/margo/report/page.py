@@ -36,7 +36,6 @@ def page(report: Report) -> str:
     )
 
 
-# -- results -----------------------------------------------------------------------------------------------------------
 def results_section(title: str, figures: list[str], rows: list[dict], folded: bool) -> str:
     beside = " beside" if len({(row["system"], row["mixtures"]) for row in rows}) <= 16 else ""
     inside = f'<div class="rates{beside}">{"".join(figures)}</div>{results_table(rows)}'
@@ -112,7 +111,6 @@ def glossary_section(report: Report) -> list[str]:
     return [f"<h2>Systems</h2><dl>{''.join(terms)}</dl>"] if terms else []
 
 
-# -- plots -------------------------------------------------------------------------------------------------------------
 def curves_section(report: Report) -> list[str]:
     """Learning curves: for each system one plot a quantity, a line for each number of mixtures and each draw."""
     systems: dict[tuple, dict[str, list[dict]]] = {}
@@ -171,7 +169,6 @@ def figure(plot: dict, folder: str = "") -> str:
     return f"<figure{large}><h3>{escape(plot['title'])}</h3>{svg.draw(plot)}{key}{caption}</figure>"
 
 
-# -- how it was made ---------------------------------------------------------------------------------------------------
 def protocol_section(report: Report) -> list[str]:
     parts = ["<h2>Protocol</h2>"]
     if report.sizes:

@@ -91,7 +91,6 @@ def checked(declared, hint, value, convert, name: str) -> tuple[object, list[str
     return converted, value_faults(declared, converted, name)
 
 
-# -- whether an option acts --------------------------------------------------------------------------------------------
 def idle(declared: dict, values: dict, sources: list[dict]) -> list[str]:
     """Options that were set (to something) but would not act, by what they need.
 
@@ -114,7 +113,6 @@ def needed(other: str, wanted) -> str:
     return f"needs {flag(other)}" if wanted else f"does nothing with {flag(other)}"
 
 
-# -- command line ------------------------------------------------------------------------------------------------------
 def make_parser(name: str, description: str, options_class, declared: dict, hints: dict) -> Parser:
     text, _, example = (description or "").partition("\nExample:")
     required = sorted((each for each in declared.values() if each.default is MISSING),
@@ -189,7 +187,6 @@ def spelled_out(argv: list[str], declared: dict, hints: dict) -> list[str]:
     return [word + "=true" * (word in switches and after.lower() not in TRUTHS) for word, after in pairs]
 
 
-# -- configuration files -----------------------------------------------------------------------------------------------
 def read_conf(path: Path, name: str, options_class, programs: dict[str, Path]) -> tuple[dict, list[str]]:
     """Values of the table ``[name]`` of a TOML file, and all that is wrong in any of its tables."""
     try:
@@ -224,7 +221,6 @@ def read_table(path: Path, table: str, held: dict, options_class) -> tuple[dict,
     return values, faults
 
 
-# -- records -----------------------------------------------------------------------------------------------------------
 def plain(options) -> dict:
     """The options as JSON values."""
     return json.loads(json.dumps(vars(options), default=str)) if options else {}

@@ -109,9 +109,6 @@ def read_lists(options, step) -> dict[str, list[tuple[str, ...]]]:
     return read_nbest(folder / "nbest.jsonl")
 
 
-# -- Maximum likelihood ------------------------------------------------------------------------------------------------
-
-
 NEW = {"init": False}  # what only a model that is made anew has use for
 
 

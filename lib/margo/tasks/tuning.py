@@ -4,6 +4,7 @@ The cost of a setting is word errors plus string errors. Held-out speech is the 
 folds of the training data, each decoded with a model that is updated from all but its own statistics.
 """
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import product
@@ -28,6 +29,7 @@ ROUNDS = 12  # of finer (or further) values, at most
 FOLDS = 5
 MOST = 2000  # utterances of all folds that are decoded
 WORDS = ("auto", "none")
+VALUE = re.compile(r"auto|none|[-+]?\d*\.?\d+(e[-+]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class WeightOptions(Knobs):
     def faults(self) -> list[str]:
         faults = super().faults()
         for name, values in (("--penalties", self.penalties), ("--scales", self.scales)):
-            if not values or len(values) > 1 and set(WORDS) & set(values) or not all(map(is_value, values)):
+            if not values or len(values) > 1 and set(WORDS) & set(values) or not all(map(VALUE.fullmatch, values)):
                 faults.append(f"{name} is {' '.join(values)}, expected numbers, auto or none")
             elif name == "--scales" and not all(value in WORDS or float(value) > 0 for value in values):
                 faults.append(f"--scales is {' '.join(values)}, expected more than 0")
@@ -55,16 +57,6 @@ class WeightOptions(Knobs):
     def tries(self) -> dict[str, tuple[str, ...]]:
         """By entry of the grammar's table."""
         return {"insertion_penalty": self.penalties, "scale": self.scales}
-
-
-def is_value(text: str) -> bool:
-    try:
-        return text in WORDS or np.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def errors_by_weights(hmms: HmmSet, settings: list[dict], chunk) -> np.ndarray:
@@ -130,9 +122,6 @@ def fold_models(hmms: HmmSet, options, data: speech.Speech, where) -> list[tuple
 
 def chunk_statistics(hmms: HmmSet, options, chunk):
     return ml.accumulate(hmms, speech.load(chunk, hmms), options)
-
-
-# -- the search --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
