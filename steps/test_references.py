@@ -23,8 +23,8 @@ class Options(Knobs):
 
 def run(options: Options, step):
     from margo.kernel.artificial import bayes
-    from margo.kernel.references import choose, make
     from margo.tasks import mixture_kernels as kernels
+    from margo.tasks.peers import choose, make
 
     files = kernels.read_runs(options.data, step)
     for system in options.systems:

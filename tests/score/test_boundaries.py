@@ -29,9 +29,9 @@ def test_other_symbols_are_refused():
 
 def test_summary():
     score = boundary_score(np.array([0.010, -0.020, 0.0201, -0.050, 0.0]))
-    assert score.within == {0.010: 0.4, 0.020: 0.6, 0.030: 0.8}
-    assert score.boundaries == 5
-    assert score.mean == pytest.approx(0.10010 / 5) and score.median == pytest.approx(0.020)
-    assert score.bias == pytest.approx(-0.0399 / 5)
+    assert score["within"] == {0.010: 0.4, 0.020: 0.6, 0.030: 0.8}
+    assert score["boundaries"] == 5
+    assert score["mean"] == pytest.approx(0.10010 / 5) and score["median"] == pytest.approx(0.020)
+    assert score["bias"] == pytest.approx(-0.0399 / 5)
     with pytest.raises(MargoError, match="no boundaries"):
         boundary_score(np.empty(0))

@@ -155,7 +155,6 @@ class _Models:
         while self.at < len(self.tokens):
             self.macro()
 
-    # -- tokens ----------------------------------------------------------------------------------------------------
 
     def peek(self) -> str:
         return self.tokens[self.at][0].upper() if self.at < len(self.tokens) else "the end of the file"
@@ -193,7 +192,6 @@ class _Models:
         self.at += count
         return values
 
-    # -- grammar ---------------------------------------------------------------------------------------------------
 
     def macro(self) -> None:
         kind = self.take()

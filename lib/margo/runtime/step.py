@@ -60,7 +60,6 @@ class Step:
         self._started = time.perf_counter()
         self._log = None
 
-    # -- what it says ------------------------------------------------------------------------------------------------
     def say(self, text: str) -> None:
         """Tell the user, on standard error and in ``step.log``."""
         print(text, file=sys.stderr, flush=True)
@@ -88,7 +87,6 @@ class Step:
                 said = time.perf_counter()
                 self.say(f"{what}: {count}" + (f" of {total}" if total else ""))
 
-    # -- what it reads and writes ------------------------------------------------------------------------------------
     def input(self, folder, made_by: str) -> Path:
         """``folder``, once it is sure that the step that makes it (``made_by``, or another trainer) ended well there.
 
@@ -127,7 +125,6 @@ class Step:
 
         return place(self.options.nj, self.options.cluster, self.say)
 
-    # -- its life ----------------------------------------------------------------------------------------------------
     def begin(self) -> None:
         if self.out is None:
             return

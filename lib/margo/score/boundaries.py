@@ -1,7 +1,6 @@
 """How far the boundaries of an alignment lie from those of hand labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,18 +8,6 @@ from margo.errors import MargoError
 
 TOLERANCES = (0.010, 0.020, 0.030)  # seconds
 TOUCHING = 0.002  # labels further apart than this have something left out between them; files hold milliseconds
-
-
-@dataclass(frozen=True)
-class BoundaryScore:
-    """Of ``boundaries``: mean and median absolute error and mean signed error (positive: late) in seconds, and the
-    share within each tolerance."""
-
-    boundaries: int
-    mean: float
-    median: float
-    bias: float
-    within: dict[float, float]
 
 
 def boundary_errors(labels: Sequence[tuple], aligned: Sequence[tuple]) -> np.ndarray:
@@ -38,10 +25,12 @@ def boundary_errors(labels: Sequence[tuple], aligned: Sequence[tuple]) -> np.nda
     ])  # fmt: skip
 
 
-def boundary_score(errors: np.ndarray, tolerances: Sequence[float] = TOLERANCES) -> BoundaryScore:
-    """Sum up ``errors`` [n] in seconds; a boundary exactly as far off as a tolerance is within it."""
+def boundary_score(errors: np.ndarray, tolerances: Sequence[float] = TOLERANCES) -> dict:
+    """``errors`` [n] in seconds summed up: their number (boundaries), mean and median absolute error, mean signed error
+    (bias, positive: late), and the share within each tolerance; one exactly as far off is within it."""
     if not len(errors):
         raise MargoError("no boundaries to score")
     far = np.abs(errors)
     within = {float(limit): float((far <= limit + 1e-9).mean()) for limit in tolerances}
-    return BoundaryScore(len(far), float(far.mean()), float(np.median(far)), float(np.mean(errors)), within)
+    return {"boundaries": len(far), "mean": float(far.mean()), "median": float(np.median(far)),
+            "bias": float(np.mean(errors)), "within": within}  # fmt: skip

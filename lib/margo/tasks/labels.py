@@ -79,11 +79,11 @@ def errors_of_alignment(ctm, labels_path, data: speech.Speech) -> tuple[np.ndarr
 def boundary_report(errors: np.ndarray, missing: list[str], title: str) -> tuple[dict, str, dict]:
     """The score of boundary ``errors`` [n] as a JSON object, as text, and as a plot."""
     score = boundary_score(errors)
-    within = {f"{1000 * limit:g}": round(100 * share, 2) for limit, share in score.within.items()}
-    means = {f"{name}_ms": round(1000 * getattr(score, name), 3) for name in ("mean", "median", "bias")}
-    facts = {"boundaries": score.boundaries, **means, "percent_within_ms": within, "missing": missing}
+    within = {f"{1000 * limit:g}": round(100 * share, 2) for limit, share in score["within"].items()}
+    means = {f"{name}_ms": round(1000 * score[name], 3) for name in ("mean", "median", "bias")}
+    facts = {"boundaries": score["boundaries"], **means, "percent_within_ms": within, "missing": missing}
     shares = ", ".join(f"{share:.2f} % within {limit} ms" for limit, share in within.items())
-    text = (f"{shares} of {score.boundaries} boundaries\nmean error {facts['mean_ms']:.2f} ms, median "
+    text = (f"{shares} of {len(errors)} boundaries\nmean error {facts['mean_ms']:.2f} ms, median "
             f"{facts['median_ms']:.2f} ms, bias {facts['bias_ms']:+.2f} ms\n"
             f"{len(missing)} utterances not aligned\n")  # fmt: skip
     edges = np.arange(-62.5, 63, 5)

@@ -200,18 +200,15 @@ def tuned(hmms: HmmSet, parts: list[tuple], source: str, options, where, step) -
         axes, lambda settings: count_errors(parts, [dict(zip(names, setting)) for setting in settings], where)
     )
     start, items = tuple(axis.start for axis in axes), [item for _, data in parts for item in data.items]
-    rows = [row(names, setting, errors) for setting, errors in sorted(tried.items(), reverse=True)]
-    before, after = row(names, start, tried[start]), row(names, best, tried[best])
+    rows = {setting: dict(zip((*names, "errors", "wrong"), (*setting, *errors))) for setting, errors in tried.items()}
+    before, after = rows[start], rows[best]
     sizes = {"words": sum(len(item.words) for item in items), "strings": len(items)}
-    write_json(step.output(NAME), {"chosen_on": source, **sizes, "before": before, "after": after, "tried": rows})
+    write_json(step.output(NAME), {"chosen_on": source, **sizes, "before": before, "after": after,
+                                    "tried": [rows[setting] for setting in sorted(rows, reverse=True)]})  # fmt: skip
     step.extra["weights"] = dict(zip(names, best))
     said = " and ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in zip(names, best))
     step.say(f"{step.name}: {source} chooses {said}: {told(before, sizes)} before, {told(after, sizes)} now")
     return with_grammar(hmms, **dict(zip(names, best)))
-
-
-def row(names: list[str], setting: tuple, errors: list[int]) -> dict:
-    return {**dict(zip(names, setting)), "errors": errors[0], "wrong": errors[1]}
 
 
 def told(errors: dict, sizes: dict) -> str:

@@ -29,9 +29,8 @@ SHARPNESS, SHARPER, SHARPEST = 2.0, 1.5, 50.0  # of lme-gd's soft minimum: at fi
 class LmeOptions(PatienceOptions):
     """Large-margin estimation, [LJ07] and README.md of :mod:`margo.estimate.lme`."""
 
-    method: str = knob(
-        "auto", "solver of an epoch's program; gd is the baseline, ascent of a soft minimum", (*METHODS, "gd")
-    )
+    method: str = knob("auto", "solver of an epoch's program; gd is the baseline, ascent of a soft minimum",
+                       (*METHODS, "gd"))  # fmt: skip
     tokens: str = knob("all", "support tokens: all, or this many with the smallest margins")
     threshold: float = knob(0.0, "take only tokens whose margin is at most this (gamma); 0 for no bound", least=0)
     hard: bool = knob(False, "maximise the smallest margin of tokens that are recognised, as the paper does")
@@ -186,10 +185,8 @@ class Lme(Criterion):
     def plots(self, reports: list[dict]) -> list[dict]:
         """How the margins of all training tokens are spread, epoch by epoch; and what each epoch's program promised of
         its objective beside what was measured anew."""
-        spread = [
-            {"name": f"{percent} %", "x": [report["iteration"] - 1 for report in reports],
-             "y": [report["margin_quantiles"][i] for report in reports]} for i, percent in enumerate(QUANTILES)
-        ]  # fmt: skip
+        spread = [{"name": f"{percent} %", "x": [report["iteration"] - 1 for report in reports],
+                   "y": [report["margin_quantiles"][i] for report in reports]} for i, percent in enumerate(QUANTILES)]
         steps = [report for report in reports if "reached" in report]
         gains = [
             {"name": name, "x": [report["iteration"] for report in steps], "y": [report[key] for report in steps]}
