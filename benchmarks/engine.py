@@ -60,14 +60,16 @@ def random_digits() -> tuple[list, list]:
 
 
 def train_start(train: list, mixtures: int):
-    from margo.estimate.ml import accumulate, split, update
+    from margo.estimate.ml import accumulate, update
     from margo.estimate.start import moments
+    from margo.gaussian.splitting import split
     from margo.model.hmm import flat_start, whole_words
 
     whole = moments((x for _, x, _ in train), DIMENSION)
     hmms = flat_start(whole_words(WORDS), STATES, whole.mean, whole.variance, variance_floor=0.01 * whole.variance)
     for number in (1, 1, 1, mixtures):
-        hmms, _ = update(split(hmms, number), accumulate(split(hmms, number), train))
+        grown = hmms.with_pool(split(hmms.pool, number))
+        hmms, _ = update(grown, accumulate(grown, train))
     return hmms
 
 
