@@ -59,7 +59,7 @@ AMERICA = {"en-us": 0.8, "en-us-nyc": 0.2}
 CONDITIONS = {
     "tidigits": Conditions(1, 20000, (5.0, 20.0), 1.0, (112, 178), WORLD, 0.5, (0.06, 0.14)),
     "isolet": Conditions(2, 16000, (8.0, 32.0), 1.0, (96, 156), WORLD, 0.4, (0.1, 0.25)),
-    "timit": Conditions(3, 16000, (15.0, 30.0), 1.0, (150, 210), AMERICA, 0.3, (0.06, 0.14)),
+    "timit": Conditions(3, 16000, (9.0, 24.0), 1.3, (132, 188), AMERICA, 0.4, (0.1, 0.25)),
 }
 
 

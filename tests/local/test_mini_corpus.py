@@ -125,7 +125,7 @@ def test_timit_labels_tile_the_file_and_fit_the_sound(mini):
     to48 = read_symbol_map(ROOT / "conf" / "timit_phones.toml", "to48")
     vowels = {"aa", "ae", "ah", "ao", "ay", "eh", "ey", "ih", "iy", "ow", "uw"}
     quiet = {"h#", "pau", "pcl", "tcl", "kcl"}
-    seen = set()
+    seen, spoken_samples, phones = set(), 0, 0
     for path in sorted(mini["timit"].rglob("*.PHN")):
         samples, _ = read_audio(path.with_suffix(".WAV"))
         rows = [line.split() for line in path.read_text().splitlines()]
@@ -136,6 +136,8 @@ def test_timit_labels_tile_the_file_and_fit_the_sound(mini):
         assert all(start < end for start, end, _ in labels)
         assert {symbol for _, _, symbol in labels} <= set(to48)
         seen |= {symbol for _, _, symbol in labels}
+        sounding = [end - start for start, end, symbol in labels if symbol not in {"h#", "pau"}]
+        spoken_samples, phones = spoken_samples + sum(sounding), phones + len(sounding)
 
         def power(symbols, labels=labels, samples=samples):
             return np.mean(np.concatenate([samples[a:b] ** 2 for a, b, symbol in labels if symbol in symbols]))
@@ -146,6 +148,7 @@ def test_timit_labels_tile_the_file_and_fit_the_sound(mini):
         assert [word for _, _, word in words] == spoken.lower().translate(str.maketrans("", "", ".,?")).split()
         assert all(int(a) < int(b) <= len(samples) for a, b, _ in words)
     assert len(seen) >= 45
+    assert 12.5 < 16000 * phones / spoken_samples < 15  # a second; people of TIMIT 13.5
 
 
 def test_ctrl_c_ends_it_with_one_line_and_no_corpus(as_from_a_terminal, tmp_path):
