@@ -133,6 +133,18 @@ WEIGHTS = (  # of the table of grammar weights, whose rows are those of ``gramma
     Column("", "tried", held("tried")),
 )
 
+SWEEPS = (  # of the table of radii, [LJ07] Table II, whose rows are those of ``sweep.json``
+    Column("", "start", held("system"), words=True),
+    Column("", "mix", held("mixtures")),
+    Column("", "best r²/K", held("radius"), lambda row: f"{row['radius']:g}"),
+    Column("", "epoch", held("epoch")),
+    Column("", "train %", held("accuracy", "train"), decimals(2, "accuracy", "train")),
+    Column("", "dev %", held("accuracy", "dev"), decimals(2, "accuracy", "dev")),
+    Column("", "test %", held("accuracy", "test"), decimals(2, "accuracy", "test")),
+    Column("", "chosen on", held("chosen_on"), words=True),
+    Column("", "tried", held("tried"), lambda row: " ".join(f"{radius:g}" for radius in row["tried"]), words=True),
+)
+
 
 def shown(rows: list[dict], columns: tuple[Column, ...] | None = None) -> list[Column]:
     """The columns of a table of ``rows``: those that have a heading and that some row fills."""
