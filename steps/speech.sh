@@ -114,9 +114,9 @@ sweep_radii() {  # stage 9: mce-all_<m>, or mce_<m>, and --radii -> sweep/<start
         (( 10#$stage != 9 || 10#$stop_stage != 9 )) || usage_error "stage 9 needs --radii, values of r^2 / K of LME's ball"
         return 0
     fi
-    stage 9 mce-all mce || return 0
     start=$(only mce-all mce)
     start=${start%%$'\n'*}
+    stage 9 "${start:-mce}" || return 0
     for m in $mix; do
         work sweep_radius --init "$exp/${start}_$m" --radii $radii --data "$exp/mfcc/train" "${by_dev[@]}" \
             --test "$exp/mfcc/test" --out "$exp/sweep/${start}_$m"
