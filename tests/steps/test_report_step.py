@@ -387,7 +387,7 @@ def test_best_radii_are_a_table_by_start_and_mixtures(run, exp):
         folder = exp / "sweep" / start
         folder.mkdir(parents=True)
         best = {"radius": radius, "epoch": 3, "accuracy": dict(zip(sets, (99.5, 94.25, 93.125)))}
-        swept = {"chosen_on": "dev" if "dev" in sets else "train", "best": best,
+        swept = {"chosen_on": "dev" if "dev" in sets else "train", "start": dict.fromkeys(sets, 90.0), "best": best,
                  "curves": [{"radius": each} for each in (0.004, radius)]}  # fmt: skip
         (folder / "sweep.json").write_text(json.dumps(swept))
     run(*arguments(exp))
@@ -395,8 +395,9 @@ def test_best_radii_are_a_table_by_start_and_mixtures(run, exp):
     rows = re.search(r"## Radius of LME's ball\n\n(.*?)\n\n", text, re.DOTALL)[1].splitlines()
     head, first, second = [[cell.strip() for cell in row.strip("|").split("|")] for row in (rows[0], *rows[2:])]
     assert head == ["start", "mix", "best r²/K", "epoch", "train %", "dev %", "test %", "chosen on", "tried"]
-    assert first == ["mce", "2", "0.1", "3", "99.50", "94.25", "93.12", "dev", "0.004 0.1"]
-    assert second == ["mce", "10", "0.02", "3", "99.50", "", "94.25", "train", "0.004 0.02"]
+    accuracies = [f"90.00 -> {at}" for at in ("99.50", "94.25", "93.12")]
+    assert first == ["mce", "2", "0.1", "3", *accuracies, "dev", "0.004 0.1"]
+    assert second == ["mce", "10", "0.02", "3", "90.00 -> 99.50", "", "90.00 -> 94.25", "train", "0.004 0.02"]
     assert "Radius of LME&#x27;s ball" in page and ">0.004 0.02</td>" in page
     (folder / "sweep.json").write_text("{}")
     assert "not accuracies by radius (KeyError: 'chosen_on')" in run(*arguments(exp), fails=True)

@@ -335,15 +335,18 @@ def test_sweep_of_radii(root, few, tmp_path):
     """Accuracies of all sets, as train_lme with that radius would have them; dev chooses, and test does not."""
     swept = sweep(root, few, tmp_path / "sweep", test=few / "train")
     small, large = swept["curves"]
-    reports, facts = go(few, tmp_path / "lme", "lme", radius="0.3", epochs=2, average=1)
+    reports, _ = go(few, tmp_path / "lme", "lme", radius="0.3", epochs=2, average=1)
+    errors = tried(reports)
+    epoch = min((1, 2), key=errors.get)  # the start is no epoch of any radius
     right = [round(100 * (1 - report["dev_wrong"] / 60), 3) for report in reports]
     assert large["accuracy"]["dev"] == right and len(set(right)) > 1
-    assert (large["epoch"], large["cost"]) == (facts["chosen"], facts["cost"])
+    assert (large["epoch"], large["cost"]) == (epoch, errors[epoch])
     assert small["accuracy"]["dev"][0] == right[0] and small["accuracy"]["train"] == small["accuracy"]["test"]
     best = min((small, large), key=lambda curve: curve["cost"])
     assert swept["chosen_on"] == "dev" and (swept["best"]["radius"], swept["best"]["epoch"]) == (
         best["radius"], best["epoch"])  # fmt: skip
     assert swept["best"]["accuracy"]["dev"] == best["accuracy"]["dev"][best["epoch"]]
+    assert swept["start"]["dev"] == right[0]
     against, *by_epoch = json.loads((tmp_path / "sweep" / "plots.json").read_text())
     assert [line["name"] for line in against["series"]] == ["train", "dev", "test"] and against["x_log"]
     assert against["series"][1]["y"] == [curve["accuracy"]["dev"][curve["epoch"]] for curve in (small, large)]
@@ -362,14 +365,19 @@ def test_the_balls_of_a_sweep_stay_what_they_are(root, few, tmp_path, monkeypatc
     swept = sweep(root, few, tmp_path, epochs=3, reject=reject)
     assert radii == pytest.approx([0.01] * max(epochs, 1) + [0.3] * max(epochs, 1))
     assert [len(curve["accuracy"]["dev"]) for curve in swept["curves"]] == [epochs + 1] * 2
+    # With the larger ball every epoch is worse than the last; the start, better still, is none of them.
+    assert swept["curves"][1]["epoch"] == min(epochs, 1)
+    (against, *_) = json.loads((tmp_path / "plots.json").read_text())
+    assert against["series"][1]["y"][1] == swept["curves"][1]["accuracy"]["dev"][min(epochs, 1)]
 
 
 def test_a_sweep_without_dev_chooses_by_the_training_data(root, few, tmp_path):
     swept = sweep(root, few, tmp_path / "sweep", dev=None)
     assert swept["chosen_on"] == "train" and [*swept["best"]["accuracy"]] == ["train"]
-    _, facts = go(few, tmp_path / "lme", "lme", radius="0.3", epochs=2, dev=False)
+    reports, _ = go(few, tmp_path / "lme", "lme", radius="0.3", epochs=2, dev=False)
+    costs = [(report["train_errors"], -report["objective"]) for report in reports]
     small, large = swept["curves"]
-    assert (large["epoch"], large["cost"]) == (facts["chosen"], facts["cost"])
+    assert large["epoch"] == min((1, 2), key=costs.__getitem__) and int(large["cost"]) == costs[large["epoch"]][0]
     assert swept["best"]["radius"] == min((small, large), key=lambda curve: curve["cost"])["radius"]
 
 

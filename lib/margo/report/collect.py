@@ -208,9 +208,9 @@ def read_weights(exp: Path) -> list[dict]:
 def read_sweeps(exp: Path) -> list[dict]:
     """The best radius of LME's ball of every model that was a start with several."""
     rows = []
-    for folder, held in read_held(exp, SWEEP, ("chosen_on", "best", "curves"), "accuracies by radius"):
+    for folder, held in read_held(exp, SWEEP, ("chosen_on", "start", "best", "curves"), "accuracies by radius"):
         tried = [curve["radius"] for curve in held["curves"]]
-        rows.append({**folder, **held["best"], "chosen_on": held["chosen_on"], "tried": tried})
+        rows.append({**folder, **held["best"], "start": held["start"], "chosen_on": held["chosen_on"], "tried": tried})
     return rows
 
 

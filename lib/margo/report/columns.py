@@ -133,14 +133,20 @@ WEIGHTS = (  # of the table of grammar weights, whose rows are those of ``gramma
     Column("", "tried", held("tried")),
 )
 
+
+def swept(name: str) -> Callable[[dict], str | None]:
+    """Accuracy on a set, of the start and with the radius that was best."""
+    return lambda row: f"{row['start'][name]:.2f} -> {row['accuracy'][name]:.2f}" if name in row["accuracy"] else None
+
+
 SWEEPS = (  # of the table of radii, [LJ07] Table II, whose rows are those of ``sweep.json``
     Column("", "start", held("system"), words=True),
     Column("", "mix", held("mixtures")),
     Column("", "best r²/K", held("radius"), lambda row: f"{row['radius']:g}"),
     Column("", "epoch", held("epoch")),
-    Column("", "train %", held("accuracy", "train"), decimals(2, "accuracy", "train")),
-    Column("", "dev %", held("accuracy", "dev"), decimals(2, "accuracy", "dev")),
-    Column("", "test %", held("accuracy", "test"), decimals(2, "accuracy", "test")),
+    Column("", "train %", swept("train")),
+    Column("", "dev %", swept("dev")),
+    Column("", "test %", swept("test")),
     Column("", "chosen on", held("chosen_on"), words=True),
     Column("", "tried", held("tried"), lambda row: " ".join(f"{radius:g}" for radius in row["tried"]), words=True),
 )

@@ -14,8 +14,8 @@ WEIGHED = (
 )
 SWEPT = (
     "Large-margin training from each start with the ball held at one radius, r²/K: the radius and the epoch with the "
-    "fewest errors on the set that chooses, and the strings that are right there ([LJ07] Table II, which chose on the "
-    "test set; here it chooses nothing)."
+    "fewest errors on the set that chooses, and the strings that are right at the start and there ([LJ07] Table II, "
+    "which chose on the test set; here it chooses nothing)."
 )
 BLIND = (
     "There is no development set: the training data (their loss, their margins) choose iterations and epochs, and the "

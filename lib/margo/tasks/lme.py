@@ -33,7 +33,7 @@ class SweepOptions(LmeOptions):
 
 def sweep(options: SweepOptions, hmms, corpus, sets: dict[str, speech.Speech], say) -> dict:
     """The contents of ``sweep.json``: for each radius a curve, the accuracy of each set after 0, 1, 2 ... epochs, and
-    the epoch that dev picks (the training data, where ``sets`` have no dev); and the best of the curves.
+    the epoch but the start that dev picks (the training data, where ``sets`` have no dev); and the best of the curves.
 
     The ball keeps its size and every step is taken, unless ``--reject`` ends a curve at the first that does not pay.
     """
@@ -46,20 +46,23 @@ def sweep(options: SweepOptions, hmms, corpus, sets: dict[str, speech.Speech], s
     searched = corpus.memory
     for radius in options.radii:
         corpus.memory = searched  # every curve begins with the same search
-        points, done = [first], False
-        training = Training(Lme(options.at(radius)), lambda: hmms, corpus,
-                            (lambda model, points=points: points[-1]["dev"]) if "dev" in sets else None)  # fmt: skip
+        points, costs, done = [first], [], False
+        training = Training(Lme(options.at(radius)), lambda: hmms, corpus)
         state = training.start()
         while not done:
-            state, _, done = training.advance(len(points), state)
+            state, report, done = training.advance(len(points), state)
+            blind = training.criterion.cost(report, len(costs))
+            costs.append(sum(points[-1]["dev"].values()) if "dev" in sets else blind)
             if not done:
                 points.append(errors(state.hmms))
+        epoch = min(range(len(costs) > 1, len(costs)), key=costs.__getitem__)  # the start tells nothing of the radius
         accuracy = {name: [accuracy_of(point[name], data) for point in points] for name, data in sets.items()}
-        say(f"r^2/K {radius:g}: epoch {state.chosen} of {len(points) - 1} is the best; "
-            + ", ".join(f"{name} {values[state.chosen]:.2f} %" for name, values in accuracy.items()))  # fmt: skip
-        curves.append({"radius": radius, "epoch": state.chosen, "cost": float(state.cost), "accuracy": accuracy})
+        say(f"r^2/K {radius:g}: epoch {epoch} of {len(points) - 1} is the best; "
+            + ", ".join(f"{name} {values[epoch]:.2f} %" for name, values in accuracy.items()))  # fmt: skip
+        curves.append({"radius": radius, "epoch": epoch, "cost": costs[epoch], "accuracy": accuracy})
     best = min(curves, key=lambda curve: (curve["cost"], curve["radius"]))
-    return {"chosen_on": "dev" if "dev" in sets else "train", "best": chosen(best), "curves": curves}
+    start = {name: values[0] for name, values in best["accuracy"].items()}
+    return {"chosen_on": "dev" if "dev" in sets else "train", "start": start, "best": chosen(best), "curves": curves}
 
 
 def accuracy_of(errors: dict[str, int], data: speech.Speech) -> float:
