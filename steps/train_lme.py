@@ -3,7 +3,8 @@
 Each epoch searches the training data for competitors, maximises the margin within a ball around the current means, and
 searches again to see what the step really gave. By default all tokens count and the margin is soft (--nu); --hard is
 the paper's: the smallest margin of --tokens tokens that are recognised. --method gd is the baseline by gradient ascent.
-The model kept is the one with the fewest errors on --dev, or on the training data without it.
+The model kept is the one with the fewest errors on --dev or, without it, on the training data; of equals the one with
+the larger margin there.
 
 Example: steps/train_lme.py --init exp/tidigits/mce_1 --data exp/tidigits/mfcc/train --dev exp/tidigits/mfcc/dev \
 --out exp/tidigits/lme-sdp_1
