@@ -44,12 +44,15 @@ make_features() {  # data/<set> -> mfcc/<set>
 }
 
 train_systems() {  # the wanted systems of a stage: <system>_<m> for every m of --mix
-    local system start m before
+    local system start also other m before
     local -a from
     for system in $(wanted_in "$1"); do
-        start=${start_of[$system]} before=""
+        read -r start also <<< "${start_of[$system]}"
+        before=""
         for m in $mix; do
             from=(--init "$exp/${start}_$m")
+            if [ -n "$also" ]; then from+=(--also); fi
+            for other in $also; do from+=("$exp/${other}_$m"); done
             if [[ ${reads_of[$system]} == *nbest* ]]; then from+=(--nbest "$exp/nbest/${start}_$m"); fi
             if [ "$start" = "$system" ]; then from=(--mixtures "$m" ${before:+--init "$before"}); fi
             if [ "$start$before" = "$system" ]; then from+=("${first_options[@]}"); fi
@@ -108,18 +111,16 @@ with_sweep() {  # before parse_options: the recipe has stage 9, and --radii with
     radii=$1
 }
 
-sweep_radii() {  # stage 9: mce-all_<m>, or mce_<m>, and --radii -> sweep/<start>_<m>
-    local start m
+sweep_radii() {  # stage 9: mce_<m> and --radii -> sweep/mce_<m>
+    local m
     if [ -z "$radii" ]; then
         (( 10#$stage != 9 || 10#$stop_stage != 9 )) || usage_error "stage 9 needs --radii, values of r^2 / K of LME's ball"
         return 0
     fi
-    start=$(only mce-all mce)
-    start=${start%%$'\n'*}
-    stage 9 "${start:-mce}" || return 0
+    stage 9 mce || return 0
     for m in $mix; do
-        work sweep_radius --init "$exp/${start}_$m" --radii $radii --data "$exp/mfcc/train" "${by_dev[@]}" \
-            --test "$exp/mfcc/test" --out "$exp/sweep/${start}_$m"
+        work sweep_radius --init "$exp/mce_$m" --radii $radii --data "$exp/mfcc/train" "${by_dev[@]}" \
+            --test "$exp/mfcc/test" --out "$exp/sweep/mce_$m"
     done
     report_results
 }

@@ -59,7 +59,7 @@ def test_a_stage_without_what_it_needs_names_the_stage_to_run_from_any_directory
         ("ml lme-sdp", "lme-sdp starts from mce: add mce to --criteria, or use lme-sdp-ml, which starts from ml"),
         ("ml lme-gd", "lme-gd starts from mce: add mce to --criteria, or use lme-gd-ml, which starts from ml"),
         ("mmi", "mmi starts from ml: add ml to --criteria"),
-        ("lme-sdp-paper", "lme-sdp-paper starts from mce-all: add ml and mce-all to --criteria"),
+        ("lme-sdp-paper", "lme-sdp-paper starts from mce: add ml and mce to --criteria"),
     ],
 )
 def test_a_system_whose_start_is_not_trained_is_refused_at_once(tidigits, tmp_path, criteria, says):

@@ -179,10 +179,11 @@ def start_of(folder: Path, score: dict, systems: Systems) -> tuple[str, bool]:
     row, model = systems.rows.get(score["system"]), model_of(folder)
     if row and row.init or model is None or "init" not in model.get("options", {}):
         return (row.start if row and row.start != row.name else ""), False
-    start, mixtures = system_of(model["options"]["init"])
+    same = model.get("chosen") == 0 and model.get("unchanged", True)
+    start, mixtures = system_of(model["from"] if same and "from" in model else model["options"]["init"])
     if start == score["system"] or mixtures not in (None, score["mixtures"]):
         return "", False
-    return start, model.get("chosen") == 0 and model.get("unchanged", True)
+    return start, same
 
 
 def model_of(folder: Path) -> dict | None:

@@ -47,7 +47,7 @@ def sweep(options: SweepOptions, hmms, corpus, sets: dict[str, speech.Speech], s
     for radius in options.radii:
         corpus.memory = searched  # every curve begins with the same search
         points, costs, done = [first], [], False
-        training = Training(Lme(options.at(radius)), lambda: hmms, corpus)
+        training = Training(Lme(options.at(radius)), [lambda: hmms], corpus)
         state = training.start()
         while not done:
             state, report, done = training.advance(len(points), state)
