@@ -40,7 +40,7 @@ class MmRun(MmOptions, ContestedOptions):
 
 @dataclass(frozen=True)
 class LmeRun(LmeOptions, ContestedOptions):
-    pass
+    also: tuple = ()
 
 
 RUNS = {

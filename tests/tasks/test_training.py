@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,9 +18,10 @@ from margo.estimate.lme import margins, region
 from margo.estimate.lme.region import Lme, LmeOptions, next_radius
 from margo.estimate.mmi import Mmi, MmiOptions
 from margo.formats.models import read_model, write_model
+from margo.model.grammar import weights_of, with_grammar
 from margo.runtime import record, trainer
 from margo.runtime.parallel import place
-from margo.tasks import passes, speech
+from margo.tasks import passes, speech, tuning
 from runs import PICKING, RUNS, go, lists, run_step, tried
 
 
@@ -36,7 +38,7 @@ def words(tmp_path_factory):
 
 @pytest.mark.parametrize("name", PICKING)
 def test_the_best_model_on_dev_is_kept(folders, tmp_path, name):
-    reports, facts = go(folders, tmp_path / name, name)
+    reports, facts = go(folders, tmp_path / name, name, penalties=("none",))
     assert len(reports) == RUNS[name][2].get("iterations", 5) + 1
     assert all({"objective", "train_errors", "frames", "seconds"} <= set(report) for report in reports)
     errors = tried(reports)
@@ -45,6 +47,50 @@ def test_the_best_model_on_dev_is_kept(folders, tmp_path, name):
     assert hmms.meta["criterion"] == {"lme": "lme-sdp"}.get(name, name) and hmms.meta["iteration"] == best
     assert facts["chosen"] == best and facts["cost"] == errors[best] < errors[0]
     assert reports[-1]["train_errors"] < reports[0]["train_errors"]
+
+
+@pytest.mark.parametrize("stop_after", [None, 3, 4, 6])
+def test_several_starts_are_trained_in_turn_and_the_best_of_all_is_kept(folders, tmp_path, stop_after, monkeypatch):
+    """Also when it is killed at the last of a start's epochs, or the first of the next."""
+    go(folders, tmp_path / "mce", "mce", penalties=("none",))
+    again = {"also": (folders / "ml",), "init": tmp_path / "mce", "epochs": 3, "penalties": ("none",)}
+    if stop_after:
+        go(folders, tmp_path / "lme", "lme", stop_after=stop_after, monkeypatch=monkeypatch, **again)
+    reports, facts = go(folders, tmp_path / "lme", "lme", **again)
+    assert [report["start"] for report in reports] == [1] * 4 + [2] * 4
+    errors = [report["dev_errors"] + report["dev_wrong"] for report in reports]
+    best = int(np.argmin(errors))
+    assert facts["cost"] == errors[best] and facts["chosen"] == best % 4
+    assert facts["from"] == str((tmp_path / "mce", folders / "ml")[best // 4])
+    alone = go(folders, tmp_path / "alone", "lme", **again | {"also": (), "init": folders / "ml"})[0]
+    assert [report["objective"] for report in alone] == [report["objective"] for report in reports[4:]]
+
+
+def test_models_are_judged_under_penalties_near_their_own(folders, tmp_path):
+    """As they will be used, since the best penalty is tuned in the end; the model kept has the one it did best with."""
+    reports, _ = go(folders, tmp_path, "mce", iterations=2, check=1, penalties=("auto",))
+    hmms, dev = read_model(folders / "ml" / "model.npz"), speech.read(folders / "dev")
+    own = weights_of(hmms)["insertion_penalty"]
+    with place(1, "", print) as where:
+        counts = {own + step: sum(passes.dev_errors(with_grammar(hmms, insertion_penalty=own + step), dev, where).values())
+                  for step in tuning.NEAR}  # fmt: skip
+        kept, errors = tuning.judged(hmms, dev, where, tuning.WeightOptions())
+        assert tuning.judged(hmms, dev, where, tuning.WeightOptions(penalties=("none",)))[0].meta == hmms.meta
+    assert sum(errors.values()) == min(counts.values()) == tried(reports)[0] < counts[own]
+    assert counts[weights_of(kept)["insertion_penalty"]] == min(counts.values())
+
+
+def test_the_share_of_pairs_that_decides_narrows_by_the_epoch(folders, tmp_path):
+    criterion = Lme(LmeOptions(nu=0.2, narrowing=0.5))
+    memory, shares = criterion.begin(read_model(folders / "ml" / "model.npz")), []
+    with place(1, "", print) as where:
+        corpus = speech.Corpus(speech.read(folders / "train"), where, SimpleNamespace(say=print, log=print))
+        hmms = read_model(folders / "ml" / "model.npz")
+        for _ in range(3):
+            shares.append(memory["nu"])
+            hmms, memory, _ = criterion.update(hmms, criterion.search(hmms, corpus), memory, corpus)
+    assert shares == [0.2, 0.1, 0.1] and memory["nu"] == region.LEAST_NU
+    assert Lme(LmeOptions(hard=True)).begin(hmms)["nu"] == 0
 
 
 def test_maximum_likelihood_keeps_the_last_model_and_says_what_dev_thinks(folders, tmp_path):
@@ -73,8 +119,8 @@ def test_resumed_runs_end_with_the_same_bytes(folders, tmp_path, name, stop_afte
 @pytest.mark.parametrize("name", ["mce", "lme"])
 def test_a_memory_that_is_lost_shows(folders, tmp_path, name, monkeypatch):
     """The twin of the test above: a resumed run that forgot what its criterion knew ends otherwise."""
-    go(folders, tmp_path / "whole", name)
-    go(folders, tmp_path / "broken", name, stop_after=2, monkeypatch=monkeypatch)
+    go(folders, tmp_path / "whole", name, penalties=("none",))
+    go(folders, tmp_path / "broken", name, stop_after=2, monkeypatch=monkeypatch, penalties=("none",))
     load = trainer.Training.load
 
     def forgetful(self, meta, arrays):
@@ -82,7 +128,7 @@ def test_a_memory_that_is_lost_shows(folders, tmp_path, name, monkeypatch):
         return replace(state, memory={**self.criterion.begin(state.hmms), "found_with": state.hmms})
 
     monkeypatch.setattr(trainer.Training, "load", forgetful)
-    go(folders, tmp_path / "broken", name)
+    go(folders, tmp_path / "broken", name, penalties=("none",))
     models = [read_model(tmp_path / kind / "model.npz").pool.means for kind in ("whole", "broken")]
     assert not np.array_equal(*models)
 
@@ -202,7 +248,7 @@ def harder(tmp_path_factory):
 
 @pytest.mark.parametrize("method", ["auto", "gd"])
 def test_margins_measured_anew_rise_in_every_epoch(harder, tmp_path, method):
-    reports, facts = go(harder, tmp_path, "lme", method=method)
+    reports, facts = go(harder, tmp_path, "lme", method=method, narrowing=1.0)
     assert len(reports) == 6 and read_model(tmp_path / "model.npz").meta["criterion"] in ("lme-sdp", "lme-gd")
     for one, other in zip(reports, reports[1:]):
         # What is climbed is what judges: the value at the start of an epoch, as predicted and as measured anew.
@@ -265,7 +311,7 @@ def test_a_step_that_does_not_pay_is_taken_back_and_the_ball_halved(harder, tmp_
     monkeypatch.setattr(Lme, "solve", contrary)
     reports, facts = go(harder, tmp_path, "lme")
     assert len(reports) == 1 and facts["chosen"] == 0 and reports[0]["reached"] <= reports[0]["objective"]
-    assert reports[0]["radius"] == pytest.approx(0.05 / 2**4)
+    assert reports[0]["radius"] == pytest.approx(region.START_RADIUS / 2**4)
 
 
 @pytest.mark.parametrize("reject, epochs", [(False, 3), (True, 0)])
@@ -335,7 +381,7 @@ def test_sweep_of_radii(root, few, tmp_path):
     """Accuracies of all sets, as train_lme with that radius would have them; dev chooses, and test does not."""
     swept = sweep(root, few, tmp_path / "sweep", test=few / "train")
     small, large = swept["curves"]
-    reports, _ = go(few, tmp_path / "lme", "lme", radius="0.3", epochs=2, average=1)
+    reports, _ = go(few, tmp_path / "lme", "lme", radius="0.3", epochs=2, average=1, penalties=("none",))
     errors = tried(reports)
     epoch = min((1, 2), key=errors.get)  # the start is no epoch of any radius
     right = [round(100 * (1 - report["dev_wrong"] / 60), 3) for report in reports]

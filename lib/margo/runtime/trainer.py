@@ -18,19 +18,20 @@ from margo.runtime import epochs
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The model, the number of its start, and the iterations before that; the best so far, its cost (lower is better),
-    the steps it took and from which start, and looks at others since; and the criterion's memory, None once there is
-    nothing more to do."""
+    """The model; the number of its start, the iterations before that, the least cost from it and looks without a lower
+    one since; the best model so far, its cost, the steps it took and from which start; and the criterion's memory, None
+    once there is nothing more to do."""
 
     hmms: object
     best: object
     memory: dict | None
     lap: int = 0
     before: int = 0
+    least: float = np.inf
+    idle: int = 0
     cost: float = np.inf
     chosen: int = 0
     source: int = 0
-    idle: int = 0
 
 
 class Training:
@@ -68,7 +69,8 @@ class Training:
         if done and state.lap + 1 < len(self.starts):
             hmms = self.starts[state.lap + 1]()
             memory, done = criterion.begin(hmms), False
-            state = replace(state, hmms=hmms, memory=memory, lap=state.lap + 1, before=iteration, idle=0)
+            state = replace(state, hmms=hmms, memory=memory, lap=state.lap + 1, before=iteration,
+                            least=np.inf, idle=0)  # fmt: skip
         return state, report | {"pass_seconds": round(self.corpus.seconds - began, 3)}, done
 
     def judge(self, state: State, report: dict, steps: int, last: bool) -> State:
@@ -84,9 +86,11 @@ class Training:
                 if sum(errors.values()) < cost:
                     cost, judged = sum(errors.values()), weighed
                     report |= errors
+        idle = 0 if cost < state.least else state.idle + bool(np.isfinite(cost))
+        state = replace(state, least=min(cost, state.least), idle=idle)
         if cost < state.cost:
-            return replace(state, best=judged, cost=cost, chosen=steps, source=state.lap, idle=0)
-        return replace(state, idle=state.idle + bool(np.isfinite(cost)))
+            return replace(state, best=judged, cost=cost, chosen=steps, source=state.lap)
+        return state
 
     def save(self, state: State) -> tuple[dict, dict]:
         values = vars(state) | {f"memory {name}": value for name, value in (state.memory or {}).items()}
