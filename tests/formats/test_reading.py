@@ -8,7 +8,7 @@ from margo.formats.reading import read_json, read_keyed, read_text, read_toml
 
 @pytest.mark.parametrize(("read", "what"), [(read_text, "read"), (read_json, "read as JSON"), (read_toml, "as TOML")])
 def test_what_cannot_be_read_is_one_error_with_the_file(tmp_path, read, what):
-    with pytest.raises(MargoError, match=f"none: cannot be .*{what} .*No such file"):
+    with pytest.raises(MargoError, match="none: no such file"):
         read(tmp_path / "none")
     (tmp_path / "bytes").write_bytes(b"a = \xff")
     with pytest.raises(MargoError, match=f"bytes: cannot be .*{what} .*0xff"):

@@ -61,15 +61,16 @@ def _finite_audio(path: str) -> bool:
 
 def check_feats(data, faults) -> None:
     """Add the faults of every feature matrix: readable, with frames, finite, of one dimension."""
+    from margo.formats.datadir import place_of
     from margo.formats.features import read_matrix
 
     dimensions: dict[str, int] = {}
     for utterance in data:
-        ark, _, offset = (utterance.feats or "").rpartition(":")
-        if not offset.isdigit() or not Path(ark).is_file():
+        place = place_of(utterance.feats)
+        if place is None or not Path(place[0]).is_file():
             continue
         try:
-            dimensions[utterance.name] = read_matrix((ark, int(offset))).shape[1]
+            dimensions[utterance.name] = read_matrix(place).shape[1]
         except MargoError as error:
             faults.add("bad features", f"{utterance.name}: {error}".replace("\n ", ""))
     if dimensions:

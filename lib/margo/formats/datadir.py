@@ -41,6 +41,7 @@ from pathlib import Path
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
 from margo.formats.reading import read_keyed
+from margo.knobs import brief, real, whole
 
 EXAMPLES = 3  # shown of each kind of fault
 TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "spk2gender", "feats.scp")
@@ -297,17 +298,17 @@ def _segments(tables: dict, faults: _Faults) -> dict[str, tuple[str, float, floa
     for name, value in tables["segments"].items():
         try:
             recording, start, end = value.split()
-            start, end = float(start), float(end)
+            start, end = real(start), real(end)
         except ValueError:
-            faults.add("bad segment", f"{name}: {value!r} (expected: recording start end)")
+            faults.add("bad segment", f"{name}: {brief(value)} (expected: recording start end)")
             continue
-        whole = end == -1
-        if not (0 <= start < float("inf")) or not (whole or start < end < float("inf")):
+        to_end = end == -1
+        if start < 0 or not (to_end or start < end):
             faults.add("bad segment", f"{name}: from {start:g} to {end:g} s (expected 0 <= start < end)")
         if recording not in (tables["wav.scp"] or {}):
             faults.add("recording missing in wav.scp", f"{recording} (segment {name})")
             continue
-        segments[name] = (recording, start, None if whole else end)
+        segments[name] = (recording, start, None if to_end else end)
     return segments
 
 
@@ -338,16 +339,25 @@ def _audio_of(name: str, value: str, folder: Path, allow_pipes: bool, faults: _F
     return path
 
 
+def place_of(value: str | None) -> tuple[str, int] | None:
+    """``(archive, byte offset)`` of ``archive:offset``; None of anything else, such as a pipe."""
+    ark, colon, offset = (value or "").rpartition(":")
+    try:
+        return (ark, whole(offset)) if colon and offset[:1].isdigit() and "|" not in ark else None
+    except ValueError:
+        return None
+
+
 def _feats_of(name: str, value: str, folder: Path, faults: _Faults) -> str:
-    ark, colon, offset = value.rpartition(":")
+    place = place_of(value)
     if "|" in value:
         faults.add("pipe in feats.scp", f"{name}: {value!r}")
-    elif not colon or not offset.isdigit():
-        faults.add("bad feats.scp", f"{name}: {value!r} (expected archive:offset)")
+    elif place is None:
+        faults.add("bad feats.scp", f"{name}: {brief(value)} (expected archive:offset)")
     else:
-        inside = folder / ark
+        inside = folder / place[0]
         if inside.is_file():
-            return f"{inside}:{offset}"
-        if not Path(ark).is_file():
+            return f"{inside}:{place[1]}"
+        if not Path(place[0]).is_file():
             faults.add("feature archive missing", f"{name}: {value}")
     return value

@@ -1,6 +1,5 @@
 """What a run has to show: collected from its folders into one :class:`Report`."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from margo.errors import MargoError
 from margo.formats.paper import Paper, read_paper
 from margo.formats.plots import PLOTS, read_plots, read_progress
+from margo.formats.reading import read_json
 from margo.formats.scores import NEEDED, read_score
 from margo.formats.systems import Systems, read_systems, system_of
 from margo.formats.transcripts import read_transcripts, read_utt2spk
@@ -18,6 +18,8 @@ from margo.runtime import record
 SETS = ("test", "dev", "train")
 DURATIONS = "durations.json"  # of an alignment: how long its words are
 WEIGHTS = "grammar.json"  # of a model: which weights of its grammar were chosen
+TRIED = {"errors": int, "wrong": int, "insertion_penalty?": float, "scale?": float}
+LAYOUT = {"chosen_on": str, "words": int, "strings": int, "before": TRIED, "after": TRIED, "tried": [TRIED]}
 
 
 @dataclass(frozen=True)
@@ -95,14 +97,10 @@ def read_corpus(exp: Path) -> tuple[str, bool]:
     """``(name, synthetic?)`` from ``data/corpus.json``, which the data stage writes."""
     path = exp / "data" / "corpus.json"
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        name, synthetic = value["corpus"], value["synthetic"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise MargoError(f"{path}: needs {{corpus, synthetic}} to label results ({type(error).__name__}: {error}): "
-                         "run the data stage first (--stage 0)") from None  # fmt: skip
-    if not isinstance(name, str) or not isinstance(synthetic, bool):
-        raise MargoError(f"{path}: found {value}, expected a name in corpus and true or false in synthetic")
-    return name, synthetic
+        value = read_json(path, "what labels results", {"corpus": str, "synthetic": bool})
+    except MargoError as error:
+        raise MargoError(f"{error}: run the data stage first (--stage 0)") from None
+    return value["corpus"], value["synthetic"]
 
 
 def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str, systems: Systems) -> list[dict]:
@@ -196,11 +194,8 @@ def read_weights(exp: Path, systems: Systems) -> list[dict]:
     rows = []
     for path in sorted(exp.rglob(WEIGHTS)):
         system, mixtures = system_of(path.parent)
-        try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            row = {key: held[key] for key in ("chosen_on", "words", "strings", "before", "after")}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise MargoError(f"{path}: not weights of a grammar ({type(error).__name__}: {error})") from None
+        held = read_json(path, "weights of a grammar", LAYOUT)
+        row = {key: held[key] for key in ("chosen_on", "words", "strings", "before", "after")}
         row |= {"system": system, "mixtures": mixtures, "folder": str(path.parent.relative_to(exp))}
         rows.append({**row, "tried": len(held["tried"])})
     return sorted(rows, key=lambda row: (systems.rank(row["system"]), row["system"], row["mixtures"] or 0))
@@ -212,11 +207,9 @@ def read_durations(exp: Path) -> tuple[str, list[dict]] | None:
     if not paths:
         return None
     path = paths[max(paths)]
-    try:
-        words = json.loads(path.read_text(encoding="utf-8"))["words"]
-        words = [{key: word[key] for key in ("word", "tokens", "median_ms", "at_minimum")} for word in words]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise MargoError(f"{path}: not durations of words ({type(error).__name__}: {error})") from None
+    row = {"word": str, "tokens": int, "median_ms": float, "at_minimum": float}
+    words = read_json(path, "durations of words", {"words": [row]})["words"]
+    words = [{key: word[key] for key in row} for word in words]
     return str(path.parent.relative_to(exp)), words
 
 
