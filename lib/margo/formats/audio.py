@@ -235,11 +235,11 @@ def _check_rate(rate: int, name: str) -> None:
 def _decode(sound) -> np.ndarray:
     """All samples [N, channels] as float32 in the scale of 16-bit integers."""
     kind = "int16" if sound.subtype in INTEGER else "float32" if sound.subtype == "FLOAT" else "float64"
-    scale, blocks = 1 if kind == "int16" else np.dtype(kind).type(32768), []
-    with np.errstate(over="ignore"):  # what is too large is infinite now, and refused
+    scale, blocks = 1 if kind == "int16" else np.dtype(kind).type(32768), [np.empty((0, sound.channels), np.float32)]
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
         while len(block := sound.read(BLOCK, dtype=kind, always_2d=True)):
             blocks.append((block * scale).astype(np.float32, copy=False))
-    return np.concatenate(blocks) if len(blocks) != 1 else blocks[0]
+    return np.concatenate(blocks) if len(blocks) != 2 else blocks[1]
 
 
 def _read_sndfile(file, name: str) -> tuple[np.ndarray, int]:
@@ -247,7 +247,7 @@ def _read_sndfile(file, name: str) -> tuple[np.ndarray, int]:
 
     with _sound_file(file, name) as sound:
         try:
-            samples = _decode(sound) if sound.frames else np.empty((0, sound.channels), np.float32)
+            samples = _decode(sound)
         except soundfile.SoundFileError as error:
             raise MargoError(f"{name}: cannot be decoded ({getattr(error, 'error_string', error)})") from None
         if len(samples) < sound.frames:

@@ -58,10 +58,10 @@ def read_classifier(path) -> tuple[Classifier | MaxMargin, dict]:
     kind = meta["kind"]
     needed = (*MARGIN, *(f"start_{name}" for name in GAUSSIAN)) if kind == "max-margin" else GAUSSIAN
     faults = [f"array {name} is missing" for name in needed if name not in arrays]
-    faults += [f"array {name} has values that are not finite" for name in needed
-               if name in arrays and not np.isfinite(arrays[name]).all()]  # fmt: skip
-    refuse(faults, str(path))
     with reading(path, "a classifier"):
+        faults += [f"array {name} has values that are not finite" for name in needed
+                   if name in arrays and not np.isfinite(arrays[name]).all()]  # fmt: skip
+        refuse(faults, str(path))
         model = classifier_of(kind, arrays)
         refuse(shape_faults(model, len(meta["names"])), str(path))
     return model, meta

@@ -3,8 +3,8 @@
 Outcomes are listed in :mod:`margo.formats.datadir`, whose ``validate`` is the way in.
 """
 
+import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def check_audio(data, sample_rate: int | None, faults) -> None:
     facts = {}  # recording -> what its header says; None if it has none
     for utterance in data:
         key = utterance.recording or utterance.name
-        if utterance.audio is None or utterance.is_pipe or key in facts or not Path(utterance.audio).is_file():
+        if utterance.audio is None or utterance.is_pipe or key in facts or not os.path.isfile(utterance.audio):
             continue
         try:
             facts[key] = audio_info(utterance.audio)
@@ -67,7 +67,7 @@ def check_feats(data, faults) -> None:
     dimensions: dict[str, int] = {}
     for utterance in data:
         place = place_of(utterance.feats)
-        if place is None or not Path(place[0]).is_file():
+        if place is None or not os.path.isfile(place[0]):
             continue
         try:
             dimensions[utterance.name] = read_matrix(place).shape[1]

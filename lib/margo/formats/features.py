@@ -110,7 +110,7 @@ def read_scp(folder, name: str = "feats.scp") -> dict[str, Place]:
 
 def _find(ark: str, folder: Path) -> Path | None:
     """The archive, beside its list if it is there: another folder's of the same name may be in the current one."""
-    return next((path for path in (folder / ark, Path(ark)) if path.is_file()), None)
+    return next((path for path in (folder / ark, Path(ark)) if os.path.isfile(path)), None)
 
 
 def read_matrix(place: Place, *, columns: int | None = None, allow_missing: bool = False) -> np.ndarray:

@@ -85,7 +85,10 @@ def read_parameters(path) -> tuple[np.ndarray, int, int]:
         raise MargoError(f"{path}: kind {kind:#o} is compressed or not of float values")
     if frames < 0 or size <= 0 or size % 4 or len(data) < 12 + frames * size:
         raise MargoError(f"{path}: {len(data)} bytes, the header promises {frames} frames of {size} bytes")
-    return np.frombuffer(data, ">f4", frames * size // 4, 12).reshape(frames, size // 4).astype(np.float32), shift, kind
+    values = np.frombuffer(data, ">f4", frames * size // 4, 12).reshape(frames, size // 4).astype(np.float32)
+    if not np.isfinite(values).all():
+        raise MargoError(f"{path}: {int((~np.isfinite(values)).sum())} values are not finite")
+    return values, shift, kind
 
 
 def read_mlf(path) -> dict[str, list[Label]]:

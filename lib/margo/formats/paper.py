@@ -19,7 +19,7 @@
 from dataclasses import dataclass
 
 from margo.errors import refuse
-from margo.formats.reading import misfits, read_toml
+from margo.formats.reading import MOST, misfits, read_toml
 
 METRICS = ("wer", "ser", "err")
 TABLE = {"source": str, "metric": set(METRICS), "set": str, "percent": {...: [float]}, "accuracy?": bool,
@@ -63,7 +63,7 @@ def read_paper(path) -> Paper:
         faults += [f"table {number}: {fault}" for fault in wrong]
         if not wrong:
             figures += _figures(table)
-    refuse(faults, str(path))
+    refuse(faults, str(path), MOST)
     return Paper(value["paper"], value["reference"], value["protocol"].strip(), tuple(figures))
 
 

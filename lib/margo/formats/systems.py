@@ -26,7 +26,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 
 from margo.errors import refuse
-from margo.formats.reading import read_toml
+from margo.formats.reading import MOST, read_toml
 from margo.knobs import brief, flag
 
 SHIPPED = Path(__file__).parents[3] / "conf" / "systems.toml"
@@ -144,7 +144,7 @@ def read_table(path: Path) -> tuple[dict[int, Stage], dict[str, System]]:
                 before = replace(row, name=f"{name}-init", label=f"{row.label}, before", what=what, step="", options={})
                 rows[before.name], row = replace(before, init=False), replace(row, start=before.name)
             rows[name] = row
-    refuse(faults, str(path))
+    refuse(faults, str(path), MOST)
     return stages, rows
 
 

@@ -117,9 +117,10 @@ def read_mnist(folder) -> dict[str, Table]:
     places = {stem: min(Path(folder).glob(f"{stem}*"), default=None) for stems in MNIST.values() for stem in stems}
     refuse([f"{stem}-idx*-ubyte[.gz] is not there" for stem, path in places.items() if path is None], str(folder))
     return {
-        group: digits(folder, group, read_idx(places[images], 3) / 255.0, read_idx(places[labels], 1))
+        group: digits(f"{places[images]} and {places[labels].name}", group,
+                      read_idx(places[images], 3) / 255.0, read_idx(places[labels], 1))
         for group, (images, labels) in MNIST.items()
-    }
+    }  # fmt: skip
 
 
 def read_idx(path, dimensions: int) -> np.ndarray:
