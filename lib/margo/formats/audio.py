@@ -70,14 +70,19 @@ def read_audio(source, *, offset: float = 0.0, duration: float | None = None, ra
     if not samples.size:
         raise MargoError(f"{name}: holds no samples")
     samples = cut(_pick_channel(samples, channel, name), found_rate, offset, duration, name)
-    bad = np.flatnonzero(~np.isfinite(samples))
-    if len(bad):
-        raise MargoError(f"{name}: {len(bad)} of {len(samples)} samples are NaN or infinite, the first is {bad[0]}")
+    _check_finite(samples, name)
     if rate and rate != found_rate:
         import soxr
 
         samples, found_rate = soxr.resample(samples, found_rate, rate).astype(np.float32), rate
+        _check_finite(samples, name)  # what is nearly too large may be too large between the samples
     return samples, found_rate
+
+
+def _check_finite(samples: np.ndarray, name: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(samples))
+    if len(bad):
+        raise MargoError(f"{name}: {len(bad)} of {len(samples)} samples are NaN or infinite, the first is {bad[0]}")
 
 
 def audio_info(source, name: str = "") -> AudioInfo:

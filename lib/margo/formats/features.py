@@ -152,7 +152,10 @@ def _read(place: Place) -> np.ndarray:
         if head[:3] == INT_VECTOR:
             file.seek(offset + 7)
             count = int.from_bytes(head[3:7], "little", signed=True)
-            return _values(file, INT_ENTRY, (count,), size)["value"].astype(np.int32)
+            entries = _values(file, INT_ENTRY, (count,), size)
+            if (entries["size"] != 4).any():
+                raise MargoError("numbers of another size, expected 4 bytes")
+            return entries["value"].astype(np.int32)
         if head[:2] != b"\0B":
             raise MargoError(f"not a binary Kaldi matrix or vector (starts with {head[:4]!r})")
         from kaldiio.matio import read_matrix_or_vector  # of double precision, compressed

@@ -182,7 +182,7 @@ def read_per_utt(folder) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
             own[kind] = [whole(value) for value in values] if kind == "#csid" else values
     if not told:
         raise MargoError(f"{path}: no utterances")
-    return {name: _reference(own, f"{path}: {name}") for name, own in told.items()}
+    return {name: _reference(own, f"{path}: {name[:60]}") for name, own in told.items()}
 
 
 def _reference(own: dict[str, list], where: str) -> tuple[tuple[str, ...], np.ndarray]:
