@@ -489,8 +489,41 @@ def run_cases() -> dict[str, Case]:
     }
 
 
+def report_cases() -> dict[str, Case]:
+    """A whole run, each of its files spoilt, and its report made."""
+    from margo.report.collect import collect
+    from margo.report.columns import results_csv
+    from margo.report.page import page
+    from margo.report.text import console, markdown
+
+    single = {name.split()[0]: case for name, case in run_cases().items()}
+    files = {"data/corpus.json": single["collect.read_corpus"], "ali/ml_8/durations.json": single["read_durations"],
+             "paper.toml": single["read_paper"]}  # fmt: skip
+    files = {name: case.files[case.target] for name, case in files.items()}
+    files |= {"data/test/text": b"u1 one two\n", "data/test/utt2spk": b"u1 s1\n"}
+    score = json.loads(single["read_score"].files["score.json"])
+    for system in ("ml", "mce"):
+        place = f"decode/{system}_8/test"
+        files[f"{place}/score.json"] = json.dumps(score | {"system": system}).encode()
+        files[f"{place}/score/per_utt"] = single["read_per_utt"].files["score/per_utt"]
+        files[f"{place}/step.json"] = json.dumps(
+            {"status": "ok", "outputs": {}, "options": {"model": f"x/{system}_8", "out": f"x/{place}"}}
+        ).encode()
+        for name in ("step.json", "progress.jsonl", "plots.json", "grammar.json"):
+            case = next(case for case in single.values() if Path(case.target).name == name)
+            files[f"{system}_8/{name}"] = case.files[case.target]
+
+    def made(folder):
+        report = collect(folder, "x", folder / "paper.toml")
+        json.dumps(report.results, allow_nan=False)
+        for text in (results_csv(report.rows), markdown(report), page(report), console(report)):
+            text.encode()
+
+    return {f"report {name}": Case(files, name, made) for name in files}
+
+
 def all_cases() -> dict[str, Case]:
-    return audio_cases() | table_cases() | model_cases() | speech_cases() | run_cases()
+    return audio_cases() | table_cases() | model_cases() | speech_cases() | run_cases() | report_cases()
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -502,7 +535,8 @@ def outcome(case: Case, folder: Path) -> str:
         value = case.read(folder)
     except MargoError as error:
         said = str(error)
-        if Path(case.target).name not in said:
+        places = [Path(case.target).name, *(str(each) for each in Path(case.target).parents if len(each.parts) > 1)]
+        if not any(place in said for place in places):
             return f"does not name the file: {said[:200]}"
         return f"says too much: {said[:200]} ({len(said)} letters)" if len(said) > 8000 else ""
     except BaseException:

@@ -65,7 +65,7 @@ def read_audio(source, *, offset: float = 0.0, duration: float | None = None, ra
     a source that is bytes. Raises MargoError with the file's name and the reason.
     """
     name = name or ("audio" if isinstance(source, bytes) else str(source))
-    with _open(source, name) as file:
+    with _open(source, name) as file, reading(name, "audio"):
         samples, found_rate = (_read_sphere if _is_sphere(file) else _read_sndfile)(file, name)
     if not samples.size:
         raise MargoError(f"{name}: holds no samples")
@@ -88,7 +88,7 @@ def _check_finite(samples: np.ndarray, name: str) -> None:
 def audio_info(source, name: str = "") -> AudioInfo:
     """Rate, samples and channels from the header, without decoding; refuses files shorter than it promises."""
     name = name or ("audio" if isinstance(source, bytes) else str(source))
-    with _open(source, name) as file:
+    with _open(source, name) as file, reading(name, "audio"):
         if _is_sphere(file):
             header = _sphere_header(file, name)
             return AudioInfo(header.sample_rate, _sphere_samples(file, header, name), header.channels)

@@ -33,7 +33,7 @@ SERIES = {"line": {"x": NUMBERS, "y": NUMBERS, "style?": {"line", "points"}},
 def read_progress(folder) -> list[dict]:
     """The lines of a trainer's ``progress.jsonl``, oldest first; none where there is no such file."""
     path = Path(folder) / "progress.jsonl"
-    return read_json_lines(path, dict) if path.exists() else []
+    return read_json_lines(path, {"iteration?": int, "seconds?": float}) if path.exists() else []
 
 
 def write_plots(folder, plots: list[dict]) -> Path:

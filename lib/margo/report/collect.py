@@ -170,7 +170,7 @@ def start_of(folder: Path, score: dict, systems: Systems) -> tuple[str, bool]:
     systems does. A start of another number of mixtures is none: it would not tell what the criterion did.
     """
     row, model = systems.rows.get(score["system"]), model_of(folder)
-    if row and row.init or model is None or "init" not in model.get("options", {}):
+    if row and row.init or model is None or not isinstance(model["options"].get("init"), str):
         return (row.start if row and row.start != row.name else ""), False
     start, mixtures = system_of(model["options"]["init"])
     if start == score["system"] or mixtures not in (None, score["mixtures"]):

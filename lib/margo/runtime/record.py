@@ -15,6 +15,7 @@ from margo.formats.reading import read_json
 from margo.runtime.options import plain
 
 NAME = "step.json"
+BLANK = {"argv": [], "options": {}, "inputs": {}, "seconds": 0.0}  # of a folder that another program made
 LAYOUT = {"status": str, "outputs": {...: str}, "step?": str, "argv?": [str], "options?": dict, "inputs?": {...: str},
           "seconds?": float, "packages?": {...: str}}  # fmt: skip
 PACKAGES = ("margo", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundfile", "kaldiio")
@@ -23,7 +24,7 @@ PACKAGES = ("margo", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundf
 def read(folder) -> dict | None:
     """The record in ``folder``, or None where there is none that can be read."""
     try:
-        return read_json(Path(folder) / NAME, "a record of a step", LAYOUT)
+        return BLANK | read_json(Path(folder) / NAME, "a record of a step", LAYOUT)
     except MargoError:
         return None
 
