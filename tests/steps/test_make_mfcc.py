@@ -137,7 +137,7 @@ def spoil(folder, kind):
         path.write_bytes(raw)
         return path, "flac.wav: declares 34359742368 samples, expected at most"
     if kind == "sphere":
-        header = b"NIST_1A\n   1024\nsample_count -i \xb2\nsample_rate -i 8000\nend_head\n"
+        header = b"NIST_1A\n   1024\nsample_count -i \xb2\nsample_rate -i 8000\nsample_byte_format -s2 01\nend_head\n"
         path.write_bytes(header.ljust(1024) + bytes(99))
         return path, "sphere.wav: SPHERE header: sample_count is '²', expected a whole number"
     if kind == "aiff":

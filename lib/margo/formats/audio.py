@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from margo.errors import MargoError
-from margo.formats.containers import shortfall
+from margo.formats.containers import plain_wave, shortfall
 from margo.formats.reading import ALWAYS, open_file, reading, size_of
 from margo.knobs import whole
 
@@ -36,6 +36,7 @@ class AudioInfo:
     sample_rate: int
     samples: int  # of each channel
     channels: int
+    integer: bool  # and so certainly finite
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,16 @@ def audio_info(source, name: str = "") -> AudioInfo:
     with _open(source, name) as file, reading(name, "audio"):
         if _is_sphere(file):
             header = _sphere_header(file, name)
-            return AudioInfo(header.sample_rate, _sphere_samples(file, header, name), header.channels)
+            return AudioInfo(header.sample_rate, _sphere_samples(file, header, name), header.channels, True)
+        if plain := plain_wave(file):
+            rate, channels, unit, declared = plain
+            if (found := size_of(file) - 44) < declared:
+                raise _truncated(name, found // unit, declared // unit)
+            _check_rate(rate, name)
+            return AudioInfo(rate, declared // unit, channels, True)
         with _sound_file(file, name) as sound:
-            return AudioInfo(sound.samplerate, sound.frames, sound.channels)
+            real = sound.subtype in ("FLOAT", "DOUBLE")
+            return AudioInfo(sound.samplerate, sound.frames, sound.channels, not real)
 
 
 def run_pipe(command: str) -> bytes:

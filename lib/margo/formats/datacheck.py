@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 
 from margo.errors import MargoError
+from margo.formats.reading import reading
 
 
 def check_audio(data, sample_rate: int | None, faults) -> None:
@@ -22,13 +23,14 @@ def check_audio(data, sample_rate: int | None, faults) -> None:
             continue
         try:
             facts[key] = audio_info(utterance.audio)
+            finite = facts[key].integer or _finite_audio(utterance.audio)
         except MargoError as error:
             facts[key] = None
             faults.add("unreadable audio", f"{key}: {error}")
             continue
         if facts[key].samples == 0:
             faults.add("zero-length audio", f"{key}: {utterance.audio}")
-        elif not _finite_audio(utterance.audio):
+        elif not finite:
             faults.add("NaN or infinite audio", f"{key}: {utterance.audio}")
     rates = Counter(info.sample_rate for info in facts.values() if info is not None)
     expected = sample_rate if sample_rate is not None else max(rates, key=lambda rate: (rates[rate], rate), default=0)
@@ -47,16 +49,11 @@ def check_audio(data, sample_rate: int | None, faults) -> None:
 
 
 def _finite_audio(path: str) -> bool:
-    """False if a floating-point file holds a NaN or an infinite sample; integer files cannot."""
+    """False if a floating-point file holds a NaN or an infinite sample."""
     import soundfile
 
-    try:
-        with soundfile.SoundFile(path) as file:
-            if file.subtype not in ("FLOAT", "DOUBLE"):
-                return True
-            return all(np.isfinite(block).all() for block in file.blocks(blocksize=1 << 20))
-    except soundfile.LibsndfileError:
-        return True  # a format of another decoder: integers
+    with reading(path, "audio"), soundfile.SoundFile(path) as file:
+        return all(np.isfinite(block).all() for block in file.blocks(blocksize=1 << 20))
 
 
 def check_feats(data, faults) -> None:
