@@ -341,6 +341,7 @@ def speech_cases() -> dict[str, Case]:
     import kaldiio
 
     from margo.formats import ctm, datadir, features, textgrid, transcripts
+    from margo.signal.front_end import MfccOptions, describe
 
     x = np.arange(30, dtype=np.float32).reshape(10, 3)
 
@@ -392,7 +393,9 @@ def speech_cases() -> dict[str, Case]:
         ),
         "read_scp": Case({"f.ark": ark(x), "feats.scp": b"u1 f.ark:2\nu2 f.ark:2\n"}, "feats.scp", features.read_scp),
         "read_options": Case(
-            {"mfcc.json": b'{"kind": "mfcc", "dimension": 39, "shift_ms": 10.0}'}, "mfcc.json", features.read_options
+            {"mfcc.json": json.dumps(describe(MfccOptions(), 16000), indent=1).encode()},
+            "mfcc.json",
+            features.read_options,
         ),
         "read_ctm": Case({"a.ctm": lines}, "a.ctm", lambda f: ctm.read_ctm(f / "a.ctm")),
         "read_textgrid": Case({"a.TextGrid": grid}, "a.TextGrid", lambda f: textgrid.read_textgrid(f / "a.TextGrid")),

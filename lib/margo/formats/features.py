@@ -17,7 +17,7 @@ from margo.formats.atomic import atomic
 from margo.formats.datadir import place_of
 from margo.formats.reading import MOST, open_file, read_json, read_keyed, reading, take
 from margo.knobs import brief
-from margo.signal.front_end import describe_given
+from margo.signal.front_end import describe_given, options_of
 
 RECORD = "mfcc.json"
 FLOAT_MATRIX = b"\0BFM \4"
@@ -176,4 +176,7 @@ def read_options(folder) -> dict:
     if not path.is_file():
         place = next(iter(read_scp(folder).values()))
         return describe_given(read_matrix(place, allow_missing=True).shape[1])
-    return read_json(path, "a record of features", {"dimension": int})
+    record = read_json(path, "a record of features", {"dimension": int})
+    if record.get("variant") != "given":
+        options_of(record, str(path))
+    return record

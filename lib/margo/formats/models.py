@@ -109,4 +109,8 @@ def _assemble(meta: dict, arrays: dict) -> HmmSet:
     covariances = next(arrays[name] for name in COVARIANCES.values() if name in arrays)
     pool = GaussianPool(arrays["means"], covariances, arrays["log_weights"], arrays["offsets"])
     lexicon = {word: tuple(parts) for word, parts in meta["lexicon"]}
+    table, size = meta["meta"].get("grammar", {}), len(lexicon) + 1
+    rows = table.get("log_bigram", ())
+    if table.get("kind") == "bigram" and ("scale" not in table or [len(row) for row in rows] != [size] * size):
+        raise MargoError(f"grammar: expected its scale, and log_bigram of {size} rows of {size} numbers")
     return HmmSet(pool, units, lexicon, meta["silence"], arrays.get("variance_floor"), meta["meta"])
