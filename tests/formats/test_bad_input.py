@@ -17,7 +17,7 @@ import pytest
 import soundfile
 
 from margo.errors import MargoError
-from margo.formats import ctm, datadir, features, htk, plots, reading, samples, scores, tables, transcripts
+from margo.formats import ctm, features, htk, plots, reading, samples, scores, tables, transcripts
 from margo.formats.atomic import read_npz
 from margo.formats.audio import audio_info, read_audio
 from margo.formats.corpora import files_below
@@ -300,7 +300,7 @@ def test_odd_numbers_are_refused_in_lists_and_labels(tmp_path, number):
     (tmp_path / "feats.scp").write_text(f"u feats.ark:{number}\n")
     with pytest.raises(MargoError, match=r"feats\.scp: 1 fault\n.*line 1: .*expected archive:offset"):
         features.read_scp(tmp_path)
-    assert datadir.place_of(f"feats.ark:{number}") is None
+    assert reading.place_of(f"feats.ark:{number}") is None
     if number != "-3":
         (tmp_path / "a.ctm").write_text(f"u 1 0.5 {number} word\n")
         refused(ctm.read_ctm, tmp_path / "a.ctm", "line 1")

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 
 from margo.errors import MargoError
-from margo.formats.reading import reading
+from margo.formats.reading import place_of, reading
 
 
 def check_audio(data, sample_rate: int | None, faults) -> None:
@@ -58,7 +58,6 @@ def _finite_audio(path: str) -> bool:
 
 def check_feats(data, faults) -> None:
     """Add the faults of every feature matrix: readable, with frames, finite, of one dimension."""
-    from margo.formats.datadir import place_of
     from margo.formats.features import read_matrix
 
     dimensions: dict[str, int] = {}

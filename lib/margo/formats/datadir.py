@@ -41,8 +41,8 @@ from pathlib import Path
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
-from margo.formats.reading import read_keyed
-from margo.knobs import brief, real, whole
+from margo.formats.reading import place_of, read_keyed
+from margo.knobs import brief, real
 
 EXAMPLES = 3  # shown of each kind of fault
 TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "spk2gender", "feats.scp")
@@ -338,15 +338,6 @@ def _audio_of(name: str, value: str, folder: Path, allow_pipes: bool, faults: _F
     if not os.path.isfile(path):
         faults.add("audio file missing", f"wav.scp: {name}: {value}")
     return path
-
-
-def place_of(value: str | None) -> tuple[str, int] | None:
-    """``(archive, byte offset)`` of ``archive:offset``; None of anything else, such as a pipe."""
-    ark, colon, offset = (value or "").rpartition(":")
-    try:
-        return (ark, whole(offset)) if colon and offset[:1].isdigit() and "|" not in ark else None
-    except ValueError:
-        return None
 
 
 def _feats_of(name: str, value: str, folder: Path, faults: _Faults) -> str:

@@ -14,8 +14,7 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import atomic
-from margo.formats.datadir import place_of
-from margo.formats.reading import MOST, open_file, read_json, read_keyed, reading, take
+from margo.formats.reading import MOST, open_file, place_of, read_json, read_keyed, reading, take
 from margo.knobs import brief
 from margo.signal.front_end import describe_given, options_of
 

@@ -225,3 +225,12 @@ def read_keyed(path, fault) -> dict[str, tuple[int, str]]:
         elif key:
             table[key] = (number, *rest, "")[:2]
     return table
+
+
+def place_of(value: str | None) -> tuple[str, int] | None:
+    """``(archive, byte offset)`` of ``archive:offset``; None of anything else, such as a pipe."""
+    ark, colon, offset = (value or "").rpartition(":")
+    try:
+        return (ark, whole(offset)) if colon and offset[:1].isdigit() and "|" not in ark else None
+    except ValueError:
+        return None
