@@ -318,7 +318,8 @@ def test_archives_of_impossible_shapes_are_refused(tmp_path, shape):
                       "packed": b"\0BCM " + bytes(8) + rows + columns, "vector": b"\0B\4" + rows}.items():  # fmt: skip
         (tmp_path / f"{name}.ark").write_bytes(raw + bytes(64))
         read = features.read_vector if name == "vector" else features.read_matrix
-        refused(lambda path, read=read: read((str(path), 0)), tmp_path / f"{name}.ark", f"{name}.ark:0")
+        says = ["expected no number below 0"] if name == "float" and min(shape) < 0 else []
+        refused(lambda path, read=read: read((str(path), 0)), tmp_path / f"{name}.ark", f"{name}.ark:0", *says)
     refused(lambda path: features.read_matrix((str(path), 10**17)), tmp_path / "float.ark", "the archive has 79 bytes")
 
 
