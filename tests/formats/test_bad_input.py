@@ -17,7 +17,7 @@ import pytest
 import soundfile
 
 from margo.errors import MargoError
-from margo.formats import ctm, features, htk, plots, reading, samples, scores, tables, transcripts
+from margo.formats import ctm, datadir, features, htk, plots, reading, samples, scores, tables, transcripts
 from margo.formats.atomic import read_npz
 from margo.formats.audio import audio_info, read_audio
 from margo.formats.corpora import files_below
@@ -439,3 +439,14 @@ def test_command_lines_end_with_one_line_and_no_traceback(tmp_path, root, argv, 
     assert done.returncode in (1, 2) and says in done.stderr, done.stderr
     assert "Traceback" not in done.stderr and "internal error" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+# -- and sound input stays fast ----------------------------------------------------------------------------------------
+def test_a_large_folder_is_read_and_validated_fast(tmp_path):
+    (tmp_path / "a.wav").write_bytes(wav())
+    audio = str(tmp_path / "a.wav")
+    rows = [datadir.Utterance(f"u{n:05d}", f"s{n % 50}", ("one", "two"), audio) for n in range(20_000)]
+    datadir.write(tmp_path / "data", rows)
+    with frugal(seconds=4, megabytes=200):  # a fifth of 100,000 in 10 s and 1 GB, with room for a busy machine
+        assert len(datadir.read(tmp_path / "data")) == 20_000
+        assert datadir.validate(tmp_path / "data") == []

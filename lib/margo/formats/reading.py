@@ -71,7 +71,7 @@ def read_bytes(path, most: int | None = None) -> bytes:
 
 
 def check_inflation(path, declared: int, size: int) -> None:
-    """Refuse ``declared`` bytes that a file of ``size`` bytes can hold only by blowing nothing up."""
+    """Refuse packed values of so many ``declared`` bytes that a file of ``size`` bytes cannot honestly hold them."""
     most = max(ALWAYS, INFLATED * size)
     if not 0 <= declared <= most:
         raise MargoError(f"{path}: declares {declared} bytes of values, expected at most {most} of a file of {size}")
@@ -161,7 +161,7 @@ def check_depth(value) -> None:
 
 
 def fitting(path, value, shape, what: str = ""):
-    """``value``, which must be of ``shape`` to be ``what`` is read."""
+    """``value``, once it is sure that it is of ``shape``; ``what`` says in the message what it is not."""
     refuse(misfits(value, shape), f"{path}{what and f': not {what}'}", MOST)
     return value
 
