@@ -434,6 +434,12 @@ def run_cases() -> dict[str, Case]:
     }
     tried = {"insertion_penalty": -10.0, "errors": 3, "wrong": 2}
     weights = {"chosen_on": "dev", "words": 10, "strings": 5, "before": tried, "after": tried, "tried": [tried]}
+    swept = {
+        "chosen_on": "dev",
+        "start": {"dev": 90.5},
+        "best": {"radius": 0.01, "epoch": 3, "accuracy": {"dev": 91.5}},
+        "curves": [{"radius": 0.01, "epoch": 3, "cost": 2.5, "accuracy": {"dev": [90.5, 91.5]}}],
+    }
     words = {"words": [{"word": "one", "tokens": 3, "median_ms": 250.0, "at_minimum": 0.25}]}
     conf = b"[train_ml]\nstates = 12\nmixtures = 8\n[make_mfcc]\nwindow_ms = 25.0\nshift_ms = 10.0\n"
 
@@ -484,9 +490,8 @@ def run_cases() -> dict[str, Case]:
             loose=True,
         ),
         "collect.read_corpus": one("corpus.json", {"corpus": "timit", "synthetic": True}, collect.read_corpus, "data/"),
-        "read_weights": one(
-            "grammar.json", weights, lambda f: collect.read_weights(f, systems.read_systems()), "ml_8/"
-        ),
+        "read_weights": one("grammar.json", weights, collect.read_weights, "ml_8/"),
+        "read_sweeps": one("sweep.json", swept, collect.read_sweeps, "ml_8/"),
         "read_durations": one("durations.json", words, collect.read_durations, "ali/ml_8/"),
         "read_steps": one("step.json", held, collect.read_steps, "ml_8/"),
     }
@@ -512,7 +517,7 @@ def report_cases() -> dict[str, Case]:
         files[f"{place}/step.json"] = json.dumps(
             {"status": "ok", "outputs": {}, "options": {"model": f"x/{system}_8", "out": f"x/{place}"}}
         ).encode()
-        for name in ("step.json", "progress.jsonl", "plots.json", "grammar.json"):
+        for name in ("step.json", "progress.jsonl", "plots.json", "grammar.json", "sweep.json"):
             case = next(case for case in single.values() if Path(case.target).name == name)
             files[f"{system}_8/{name}"] = case.files[case.target]
 
