@@ -26,11 +26,12 @@ class Options(Knobs):
 def run(options: Options, step):
     from margo.errors import MargoError, refuse
     from margo.formats.atomic import write_json, write_text
+    from margo.formats.reading import read_text
 
     if options.corpus:
         path = Path(options.corpus)
         path = path / NAME if path.is_dir() else path
-        where, text = str(path), step.input_file(path).read_text(encoding="utf-8")
+        where, text = str(path), read_text(step.input_file(path))
     else:
         where, text = from_package()
     rows, faults = parse(text)
@@ -53,8 +54,10 @@ def parse(text: str) -> tuple[list[tuple[int, int, list[str]]], list[str]]:
 
     UCI separates by white space, KEEL by commas and with a header of lines that start with @.
     """
+    from margo.knobs import brief, real, whole
+
     rows, faults = [], []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         fields = line.replace(",", " ").split()
         if not fields or fields[0].startswith("@"):
             continue
@@ -62,12 +65,12 @@ def parse(text: str) -> tuple[list[tuple[int, int, list[str]]], list[str]]:
             faults.append(f"line {number}: {len(fields)} fields, expected {FEATURES + 4}")
             continue
         try:
-            part, speaker, _, vowel = int(fields[0]), int(fields[1]), int(fields[2]), int(fields[-1])
-            finite = all(abs(float(value)) < float("inf") for value in fields[3:-1])
+            part, speaker, _, vowel = (whole(field) for field in (*fields[:3], fields[-1]))
+            _ = [real(value) for value in fields[3:-1]]
         except ValueError:
-            faults.append(f"line {number}: {line!r} (expected whole numbers, ten reals and the class)")
+            faults.append(f"line {number}: {brief(line)} (expected whole numbers, ten reals and the class)")
             continue
-        if not (0 <= speaker < SPEAKERS and 0 <= vowel < CLASSES and finite and part == (speaker not in TRAINING)):
+        if not (0 <= speaker < SPEAKERS and 0 <= vowel < CLASSES and part == (speaker not in TRAINING)):
             faults.append(f"line {number}: part {part}, speaker {speaker}, class {vowel}: outside the corpus")
             continue
         rows.append((speaker, vowel, fields[3:-1]))

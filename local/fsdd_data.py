@@ -50,6 +50,8 @@ def run(options: Options, step):
 
 def recordings(corpus: Path) -> list[tuple]:
     """(digit, speaker, index, path) of every recording, sorted."""
+    import re
+
     from margo.errors import MargoError
 
     folder = corpus / "recordings" if (corpus / "recordings").is_dir() else corpus
@@ -57,7 +59,7 @@ def recordings(corpus: Path) -> list[tuple]:
     for path in sorted(folder.glob("*.wav")):
         digit, _, rest = path.stem.partition("_")
         speaker, _, index = rest.rpartition("_")
-        if not (digit.isdigit() and len(digit) == 1 and speaker and index.isdigit()):
+        if not (re.fullmatch("[0-9]", digit) and speaker and re.fullmatch("[0-9]{1,9}", index)):
             raise MargoError(f"{path}: expected a name such as 7_jackson_32.wav")
         rows.append((int(digit), speaker, int(index), path.resolve()))
     if not rows:

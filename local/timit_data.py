@@ -50,14 +50,13 @@ class Sentence:
 
 
 def run(options: Options, step):
-    import tomllib
-
     from margo.errors import MargoError, refuse
     from margo.formats.corpora import count_faults, is_synthetic, write_sets
+    from margo.formats.reading import read_toml
     from margo.formats.transcripts import read_symbol_map
 
     synthetic = is_synthetic(options.corpus, "timit")
-    lists = tomllib.loads(step.input_file(options.speakers).read_text(encoding="utf-8"))
+    lists = read_toml(step.input_file(options.speakers), {"dev": [str], "core_test": {...: [str]}})
     to48 = read_symbol_map(step.input_file(options.phones), "to48")
     sentences, faults = find_sentences(options.corpus)
     if not sentences:
@@ -159,24 +158,21 @@ def split_by_rule(sentences: list[Sentence]) -> dict[str, list[Sentence]]:
 
 def read_labels(sentence: Sentence, to48: dict[str, str]) -> list[tuple[float, float, str]]:
     """``(start, end, symbol)`` in seconds of a ``.phn`` file; refuses what is not a sequence of the 61 symbols."""
-    from margo.errors import MargoError, refuse
+    from margo.errors import refuse
     from margo.formats.audio import audio_info
+    from margo.formats.reading import read_lines
+    from margo.knobs import brief, whole
 
     path = sentence.files[".phn"]
     rate = audio_info(sentence.files[".wav"]).sample_rate
     labels, faults, last = [], [], 0
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError:
-        raise MargoError(f"{path}: not a text file") from None
-    for number, line in enumerate(lines, start=1):
-        fields = line.split()
-        if not fields:
+    for number, line in read_lines(path):
+        try:
+            start, end, symbol = line.lower().split()
+            start, end = whole(start), whole(end)
+        except ValueError:
+            faults.append(f"line {number}: {brief(line)} (expected: start end symbol)")
             continue
-        if len(fields) != 3 or not (fields[0].isdigit() and fields[1].isdigit()):
-            faults.append(f"line {number}: {line!r} (expected: start end symbol)")
-            continue
-        start, end, symbol = int(fields[0]), int(fields[1]), fields[2].lower()
         if symbol not in to48:
             faults.append(f"line {number}: {symbol!r} is not one of the {len(to48)} symbols")
         if not last <= start < end:

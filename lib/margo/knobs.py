@@ -17,6 +17,8 @@ BOUNDS = {
     "below": ("less than {}", lambda value, bound: value < bound),
 }
 WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
+LARGEST_WHOLE = 10**18 - 1  # so that it is one in numpy, too
+LARGEST = 3.4028234663852886e38  # of float32: features and audio are held in it, and more would be infinite there
 TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -69,25 +71,56 @@ def kind_of(hint) -> tuple[type, bool]:
     return hint, False
 
 
+def brief(value) -> str:
+    """``value`` as messages show it: on one line, and cut short."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def whole(text: str) -> int:
+    """The whole number that ``text`` says in ASCII digits, at most ``LARGEST_WHOLE``; else a ValueError."""
+    digits = text.strip(" ")
+    digits = digits[1:] if digits[:1] in ("+", "-") else digits
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+        raise ValueError(f"is {brief(text)}, expected a whole number")
+    return int(text)
+
+
+def real(text: str) -> float:
+    """The number that ``text`` says in ASCII, which must be finite in float32 too; else a ValueError."""
+    try:
+        value = float(text) if text.isascii() and "_" not in text and len(text) <= 400 else math.nan
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= LARGEST:
+        raise ValueError(f"is {brief(text)}, expected a number" + f" up to {LARGEST:.3g}" * (abs(value) > LARGEST))
+    return value
+
+
+def is_number(value) -> bool:
+    """Neither true nor false, and finite in float32."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+
+
+def is_whole(value) -> bool:
+    return type(value) is int and abs(value) <= LARGEST_WHOLE
+
+
 def typed(kind: type, value):
     """``value``, as TOML and JSON have it, as a ``kind``; raises ValueError where it is something else."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    number = whole or isinstance(value, float) and math.isfinite(value)
-    fits = {int: whole, float: number, bool: isinstance(value, bool)}
-    if not fits.get(kind, number or isinstance(value, str)):  # a number may stand where a word may
-        raise ValueError(f"is {value!r}, expected {WANTED.get(kind, kind.__name__)}")
+    number = is_number(value)
+    text = isinstance(value, str) and "\0" not in value
+    fits = {int: is_whole(value), float: number, bool: isinstance(value, bool), Path: text}
+    if not fits.get(kind, number or text):  # a number may stand where a word may
+        raise ValueError(f"is {brief(value)}, expected {WANTED.get(kind, kind.__name__)}")
     return kind(value)
 
 
 def spoken(kind: type, text: str):
     """The ``text`` of a command line as a ``kind``; raises ValueError where it does not say one."""
-    try:
-        value = TRUTHS[text.lower()] if kind is bool else kind(text)
-    except (KeyError, ValueError):
-        value = None
-    if value is None or isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"is {text!r}, expected {WANTED.get(kind, kind.__name__)}")
-    return value
+    if kind is bool and text.lower() not in TRUTHS:
+        raise ValueError(f"is {brief(text)}, expected {WANTED[bool]}")
+    return {bool: lambda text: TRUTHS[text.lower()], int: whole, float: real}.get(kind, kind)(text)
 
 
 def limits(declared) -> str:

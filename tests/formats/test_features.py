@@ -148,12 +148,12 @@ def test_bad_archives(tmp_path, matrices):
     with pytest.raises(MargoError, match="expected integers"):
         read_vector(places["utt-0"])
     ark.write_bytes(ark.read_bytes()[:-8])
-    with pytest.raises(MargoError, match="cut off: 28 of 30 values"):
+    with pytest.raises(MargoError, match="cut off: 112 of 120 bytes"):
         read_matrix(places["utt-3"])
     ark.write_bytes(b"a PKLabc")
     with pytest.raises(MargoError, match="not a binary Kaldi matrix"):  # never unpickled
         read_matrix((str(ark), 2))
-    with pytest.raises(MargoError, match="cannot be read"):
+    with pytest.raises(MargoError, match="no such file"):
         read_matrix((str(tmp_path / "no.ark"), 0))
 
 
@@ -164,7 +164,7 @@ def test_the_record_travels_with_the_features(tmp_path, matrices):
     write_json(tmp_path / "mfcc.json", record)
     assert read_options(tmp_path) == record == json.loads((tmp_path / "mfcc.json").read_text())
     (tmp_path / "mfcc.json").write_text("{")
-    with pytest.raises(MargoError, match="mfcc.json: cannot be read as JSON"):
+    with pytest.raises(MargoError, match="mfcc.json: cannot be read as a record of features"):
         read_options(tmp_path)
     (tmp_path / "mfcc.json").write_text("{}")
     with pytest.raises(MargoError, match="mfcc.json: not a record"):

@@ -73,10 +73,10 @@ def test_missing_and_foreign_files(tmp_path):
     with pytest.raises(MargoError, match="no such file"):
         read_model(tmp_path / "none.npz")
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(MargoError, match="folder.npz: cannot be read .Is a directory"):
+    with pytest.raises(MargoError, match="folder.npz: is a folder, expected a file"):
         read_model(tmp_path / "folder.npz")
     (tmp_path / "text.npz").write_text("hello")
-    with pytest.raises(MargoError, match="not an archive"):
+    with pytest.raises(MargoError, match="cannot be read as an archive of margo"):
         read_model(tmp_path / "text.npz")
 
 

@@ -16,16 +16,16 @@ def test_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("plot", "said"),
     [
-        ({"kind": "line"}, "needs a title and a kind"),
-        ({"title": "t", "kind": "pie"}, "needs a title and a kind"),
+        ({"kind": "line"}, "no title"),
+        ({"title": "t", "kind": "pie"}, "kind is 'pie', expected heatmap"),
         ({"title": "t", "kind": "line"}, "no series"),
         ({"title": "t", "kind": "line", "series": [{"x": [1], "y": [1, 2]}]}, "as many numbers in x as in y"),
-        ({"title": "t", "kind": "line", "series": [{"x": [1], "y": [float("nan")]}]}, "as many numbers in x as in y"),
+        ({"title": "t", "kind": "line", "series": [{"x": [1], "y": [float("nan")]}]}, "y.0. is nan, expected a number"),
         ({"title": "t", "kind": "histogram", "series": [{"edges": [1], "counts": [1]}]}, "one more number in edges"),
         ({"title": "t", "kind": "heatmap", "values": [[1], [1, 2]]}, "rows of numbers of one length"),
         ({"title": "t", "kind": "heatmap", "values": [[1]], "rows": ["a", "b"]}, "2 labels for 1 rows"),
         ({"title": "t", "kind": "image", "source": "https://x/y.png"}, "data:image/"),
-        ({"title": "t", "kind": "scatter", "region": {"values": [[1]], "x": [0, 1]}}, "region needs y"),
+        ({"title": "t", "kind": "scatter", "region": {"values": [[1]], "x": [0, 1]}}, "region: no y"),
     ],
 )
 def test_faults_are_named_on_writing_and_on_reading(tmp_path, plot, said):
@@ -41,5 +41,5 @@ def test_progress_lines(tmp_path):
     (tmp_path / "progress.jsonl").write_text('{"iteration": 1}\n{"iteration": 2}\n')
     assert [line["iteration"] for line in read_progress(tmp_path)] == [1, 2]
     (tmp_path / "progress.jsonl").write_text("{\n")
-    with pytest.raises(MargoError, match="not one JSON value a line"):
+    with pytest.raises(MargoError, match="progress.jsonl:1: cannot be read as one JSON value a line"):
         read_progress(tmp_path)

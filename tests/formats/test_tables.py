@@ -73,7 +73,7 @@ def test_usps_layout(tmp_path):
     with pytest.raises(MargoError, match="test/target: not there"):
         read_corpus(tmp_path)
     (tmp_path / "usps.h5").write_text("no")
-    with pytest.raises(MargoError, match="not an HDF5 file"):
+    with pytest.raises(MargoError, match="cannot be read as HDF5"):
         read_corpus(tmp_path)
 
 

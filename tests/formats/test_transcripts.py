@@ -23,7 +23,7 @@ def test_all_faults_are_named_with_their_lines(tmp_path):
     with pytest.raises(MargoError) as error:
         read_transcripts(tmp_path / "hyp")
     assert "line 2: a is there already" in str(error.value) and "line 3: byte 0xff" in str(error.value)
-    with pytest.raises(MargoError, match="cannot be read"):
+    with pytest.raises(MargoError, match="no such file"):
         read_transcripts(tmp_path / "nowhere")
 
 
@@ -41,5 +41,5 @@ def test_symbol_map(tmp_path):
     with pytest.raises(MargoError, match="2 faults"):
         read_symbol_map(path)
     path.write_text('ix = "ih"\n')
-    with pytest.raises(MargoError, match=r"no \[map\] table"):
+    with pytest.raises(MargoError, match="no map"):
         read_symbol_map(path)

@@ -11,6 +11,8 @@ import time
 import numpy as np
 import pytest
 
+from margo.formats.atomic import write_npz
+
 TRAINER = '''
 """Train a vector."""
 import dataclasses, pathlib, time
@@ -100,6 +102,20 @@ def test_an_unfinished_run_with_other_settings_is_refused(trainer, tmp_path):
     refused = trainer("--out", out, "--rate", "0.25", "--pause", "0.1")
     assert refused.returncode == 1 and "unfinished run" in refused.stderr and "--rate was 0.5" in refused.stderr
     assert np.load(max(out.glob("iter_*.npz")))["s"].shape == (5,)
+
+
+@pytest.mark.parametrize("spoilt", ["", '{"options": {', "[3]", '{"options": [], "inputs": 3}', "[" * 100_000])
+def test_a_spoilt_record_of_an_unfinished_run_is_told_and_can_be_overwritten(trainer, tmp_path, spoilt):
+    out = tmp_path / "out"
+    assert trainer("--out", out).returncode == 0
+    whole = (out / "model.npz").read_bytes()
+    write_npz(out / "iter_003.npz", {}, {})
+    (out / "started.json").write_text(spoilt)
+    refused = trainer("--out", out)
+    assert refused.returncode == 1 and "started.json: " in refused.stderr and "Traceback" not in refused.stderr
+    done = trainer("--out", out, "--overwrite", "true")
+    assert done.returncode == 0, done.stderr
+    assert (out / "model.npz").read_bytes() == whole
 
 
 def test_a_folder_that_is_not_complete_is_not_taken_as_input(tmp_path):

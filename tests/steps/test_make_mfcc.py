@@ -130,6 +130,20 @@ def spoil(folder, kind):
     if kind == "short":
         soundfile.write(path, x[:100], RATE)
         return path, "short.wav: 100 samples, fewer than the 200"
+    if kind == "flac":
+        soundfile.write(path, x, RATE, format="FLAC")
+        raw = bytearray(path.read_bytes())
+        raw[21] |= 0x08  # 2^35 samples more
+        path.write_bytes(raw)
+        return path, "flac.wav: declares 34359742368 samples, expected at most"
+    if kind == "sphere":
+        header = b"NIST_1A\n   1024\nsample_count -i \xb2\nsample_rate -i 8000\nsample_byte_format -s2 01\nend_head\n"
+        path.write_bytes(header.ljust(1024) + bytes(99))
+        return path, "sphere.wav: SPHERE header: sample_count is '²', expected a whole number"
+    if kind == "aiff":
+        soundfile.write(path, x, RATE, format="AIFF")
+        path.write_bytes(path.read_bytes()[:-100])
+        return path, "aiff.wav: truncated: 7908 bytes of samples found, its header declares 8008"
     if kind == "rate":
         soundfile.write(path, x, 2 * RATE)
         return path, "sample rate is 16000 Hz, the folder's is 8000 Hz"
@@ -146,8 +160,9 @@ def with_bad(corpus, tmp_path, kinds):
     return finish(tmp_path / "data", rows), words
 
 
-def test_a_few_bad_utterances_are_dropped_with_the_reason(make, corpus, tmp_path):
-    data, words = with_bad(corpus, tmp_path, ["truncated", "short", "nan"])
+@pytest.mark.parametrize("kinds", [["truncated", "short", "nan"], ["flac", "sphere", "aiff"]])
+def test_a_few_bad_utterances_are_dropped_with_the_reason(make, corpus, tmp_path, kinds):
+    data, words = with_bad(corpus, tmp_path, kinds)
     said = make(data, tmp_path / "mfcc")
     log = (tmp_path / "mfcc" / "step.log").read_text()
     for number, reason in enumerate(words):

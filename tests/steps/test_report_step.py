@@ -465,7 +465,7 @@ def test_what_is_lacking_is_named(run, tmp_path):
     assert "--stage 0" in run("--exp", tmp_path, "--recipe", "x", fails=True)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "corpus.json").write_text('{"corpus": "x", "synthetic": "no"}')
-    assert "expected a name" in run("--exp", tmp_path, "--recipe", "x", fails=True)
+    assert "synthetic is 'no', expected true or false" in run("--exp", tmp_path, "--recipe", "x", fails=True)
     (tmp_path / "data" / "corpus.json").write_text('{"corpus": "x", "synthetic": false}')
     assert "--stage 7" in run("--exp", tmp_path, "--recipe", "x", fails=True)
     for folder in ("a", "b"):

@@ -1,12 +1,13 @@
 """Files appear whole or not at all: written beside their place, synced, then renamed."""
 
 import json
+import math
 import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from margo.errors import MargoError
+from margo.formats.reading import check_inflation, fitting, json_value, open_file, reading, size_of
 
 
 @contextmanager
@@ -47,15 +48,24 @@ def write_npz(path, meta: dict, arrays: dict) -> None:
 
 def read_npz(path) -> tuple[dict, dict]:
     """``(meta, arrays)`` of a file of :func:`write_npz`; pickled content is refused."""
-    import numpy as np
+    import zipfile
 
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        return json.loads(arrays.pop("meta").tobytes()), arrays
-    except FileNotFoundError:
-        raise MargoError(f"{path}: no such file") from None
-    except OSError as error:
-        raise MargoError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except Exception as error:
-        raise MargoError(f"{path}: not an archive of margo ({error})") from None
+    with open_file(path) as file, reading(path, "an archive of margo"):
+        size = size_of(file)
+        with zipfile.ZipFile(file) as archive:
+            check_inflation(path, sum(member.file_size for member in archive.infolist()), size)
+            arrays = {member.filename.removesuffix(".npy"): _array(archive, member) for member in archive.infolist()}
+        return fitting(path, json_value(arrays.pop("meta").tobytes()), dict), arrays
+
+
+def _array(archive, member):
+    """An array of an archive, once it is sure that what its header says is what the member holds."""
+    from numpy.lib import format as npy
+
+    with archive.open(member) as file:
+        header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(file)]
+        shape, _, kind = header(file)
+        if kind.hasobject or not kind.itemsize or math.prod(shape) * kind.itemsize != member.file_size - file.tell():
+            raise ValueError(f"{member.filename}: {kind} of shape {shape} in {member.file_size} bytes")
+    with archive.open(member) as file:
+        return npy.read_array(file, allow_pickle=False)

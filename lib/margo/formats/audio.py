@@ -2,7 +2,7 @@
 
 Samples come as float32 scaled as 16-bit integers; 16-bit PCM, mu-law and A-law are exact. NIST SPHERE is read here
 (its header, the count it declares, embedded shorten through PyAV), everything else by libsndfile. A file that holds
-fewer samples than its header promises is refused, not read in part.
+fewer samples than its header promises is refused, not read in part, and so are formats that promise nothing.
 """
 
 import subprocess
@@ -13,12 +13,19 @@ from pathlib import Path
 import numpy as np
 
 from margo.errors import MargoError
+from margo.formats.containers import plain_wave, shortfall
+from margo.formats.reading import ALWAYS, open_file, reading, size_of
+from margo.knobs import whole
 
+# Formats that say how long they are, or of which libsndfile finds out.
+FORMATS = {"WAV", "WAVEX", "RF64", "AIFF", "SVX", "AU", "CAF", "W64", "VOC", "OGG", "FLAC", "MP3", "RAW"}
 # Subtypes of libsndfile whose values are 16-bit integers or fewer; all others are read as reals and scaled.
 INTEGER = {"PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW"}
 SPHERE_CODINGS = {"pcm": "pcm", "ulaw": "ULAW", "mu-law": "ULAW", "mulaw": "ULAW", "alaw": "ALAW", "a-law": "ALAW"}
 BYTE_ORDERS = {"01": "LITTLE", "0123": "LITTLE", "012": "LITTLE", "10": "BIG", "3210": "BIG", "210": "BIG"}
-UNKNOWN_LENGTH = (0, 0xFFFFFFFF, 0x7FFFFFFF)  # in RIFF headers of programs that wrote to a pipe
+LOWEST_RATE, HIGHEST_RATE = 1000, 1_000_000  # Hz
+PACKED = 100  # samples that a byte may hold; codecs for speech come to 64
+BLOCK = 1 << 20  # samples read at once
 OVERSHOOT = 0.5  # seconds a segment may end after its recording
 
 
@@ -29,6 +36,7 @@ class AudioInfo:
     sample_rate: int
     samples: int  # of each channel
     channels: int
+    integer: bool  # and so certainly finite
 
 
 @dataclass(frozen=True)
@@ -58,31 +66,42 @@ def read_audio(source, *, offset: float = 0.0, duration: float | None = None, ra
     a source that is bytes. Raises MargoError with the file's name and the reason.
     """
     name = name or ("audio" if isinstance(source, bytes) else str(source))
-    with _open(source, name) as file:
+    with _open(source, name) as file, reading(name, "audio"):
         samples, found_rate = (_read_sphere if _is_sphere(file) else _read_sndfile)(file, name)
     if not samples.size:
         raise MargoError(f"{name}: holds no samples")
     samples = cut(_pick_channel(samples, channel, name), found_rate, offset, duration, name)
-    bad = np.flatnonzero(~np.isfinite(samples))
-    if len(bad):
-        raise MargoError(f"{name}: {len(bad)} of {len(samples)} samples are NaN or infinite, the first is {bad[0]}")
+    _check_finite(samples, name)
     if rate and rate != found_rate:
         import soxr
 
         samples, found_rate = soxr.resample(samples, found_rate, rate).astype(np.float32), rate
+        _check_finite(samples, name)  # what is nearly too large may be too large between the samples
     return samples, found_rate
+
+
+def _check_finite(samples: np.ndarray, name: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(samples))
+    if len(bad):
+        raise MargoError(f"{name}: {len(bad)} of {len(samples)} samples are NaN or infinite, the first is {bad[0]}")
 
 
 def audio_info(source, name: str = "") -> AudioInfo:
     """Rate, samples and channels from the header, without decoding; refuses files shorter than it promises."""
     name = name or ("audio" if isinstance(source, bytes) else str(source))
-    with _open(source, name) as file:
+    with _open(source, name) as file, reading(name, "audio"):
         if _is_sphere(file):
             header = _sphere_header(file, name)
-            return AudioInfo(header.sample_rate, _sphere_samples(file, header, name), header.channels)
-        _check_riff(file, name)
+            return AudioInfo(header.sample_rate, _sphere_samples(file, header, name), header.channels, True)
+        if plain := plain_wave(file):
+            rate, channels, unit, declared = plain
+            if (found := size_of(file) - 44) < declared:
+                raise _truncated(name, found // unit, declared // unit)
+            _check_rate(rate, name)
+            return AudioInfo(rate, declared // unit, channels, True)
         with _sound_file(file, name) as sound:
-            return AudioInfo(sound.samplerate, sound.frames, sound.channels)
+            real = sound.subtype in ("FLOAT", "DOUBLE")
+            return AudioInfo(sound.samplerate, sound.frames, sound.channels, not real)
 
 
 def run_pipe(command: str) -> bytes:
@@ -95,20 +114,11 @@ def run_pipe(command: str) -> bytes:
 
 
 def _open(source, name: str):
-    try:
-        file = BytesIO(source) if isinstance(source, bytes) else open(source, "rb")  # noqa: SIM115 (the caller closes)
-    except OSError as error:
-        raise MargoError(f"{name}: cannot be opened ({error.strerror})") from None
-    if not _bytes_in(file):
+    file = BytesIO(source) if isinstance(source, bytes) else open_file(source)
+    if not size_of(file):
         file.close()
         raise MargoError(f"{name}: is empty (0 bytes)")
     return file
-
-
-def _bytes_in(file) -> int:
-    length = file.seek(0, 2)
-    file.seek(0)
-    return length
 
 
 def _is_sphere(file) -> bool:
@@ -122,17 +132,17 @@ def _sphere_header(file, name: str) -> _Sphere:
     if len(lines) < 2 or not lines[1].strip().isdigit():
         raise MargoError(f"{name}: SPHERE header does not state its length")
     length = int(lines[1])
-    file.seek(0)
-    header = file.read(length)
+    header = file.read(min(length, size_of(file)))
     if len(header) < length or b"end_head" not in header:
         raise MargoError(f"{name}: SPHERE header is cut off ({len(header)} of {length} bytes)")
     lines = [line.split(maxsplit=2) for line in header.split(b"end_head")[0].decode("latin-1").splitlines()[2:]]
     fields = {parts[0]: parts[2].strip() for parts in lines if len(parts) == 3 and parts[1].startswith("-")}
 
     def number(key: str, default: int | None) -> int | None:
-        if key in fields and not fields[key].isdigit():
-            raise MargoError(f"{name}: SPHERE header: {key} is {fields[key]!r}, expected a number")
-        return int(fields[key]) if key in fields else default
+        try:
+            return max(whole(fields[key]), 0) if key in fields else default
+        except ValueError as error:
+            raise MargoError(f"{name}: SPHERE header: {key} {error}") from None
 
     coding, *packing = fields.get("sample_coding", "pcm").lower().split(",")
     shorten = any("shorten" in each for each in packing)
@@ -140,8 +150,9 @@ def _sphere_header(file, name: str) -> _Sphere:
         raise MargoError(f"{name}: SPHERE coding {fields['sample_coding']!r} is not supported")
     rate, size = number("sample_rate", None), number("sample_n_bytes", 2 if coding == "pcm" else 1)
     order = BYTE_ORDERS.get(fields.get("sample_byte_format", ""), "FILE")
-    if not rate:
-        raise MargoError(f"{name}: SPHERE header: sample_rate is {rate}, expected a number above 0")
+    if rate is None:
+        raise MargoError(f"{name}: SPHERE header: sample_rate is None, expected a number above 0")
+    _check_rate(rate, name)
     if not shorten and (size not in (1, 2, 3, 4) or (size == 1) != (coding != "pcm")):
         raise MargoError(f"{name}: SPHERE samples of {size} bytes in coding {coding!r} are not supported")
     if not shorten and size > 1 and order == "FILE":
@@ -159,7 +170,7 @@ def _sphere_samples(file, header: _Sphere, name: str) -> int:
         if header.sample_count is None:
             raise MargoError(f"{name}: SPHERE header: sample_count is missing")
         return header.sample_count
-    found = (_bytes_in(file) - header.header_bytes) // (header.sample_bytes * header.channels)
+    found = (size_of(file) - header.header_bytes) // (header.sample_bytes * header.channels)
     declared = found if header.sample_count is None else header.sample_count
     if found < declared:
         raise _truncated(name, found, declared)
@@ -187,12 +198,16 @@ def _read_shorten(file, header: _Sphere, count: int, name: str) -> np.ndarray:
         import av
     except ImportError:
         raise MargoError(f"{name}: SPHERE with embedded shorten needs PyAV: pip install 'margo[sphere]'") from None
-    file.seek(0)
-    try:
-        with av.open(file, format="nistsphere") as container:
-            blocks = [frame.to_ndarray() for frame in container.decode(audio=0)]
-    except (av.FFmpegError, IndexError) as error:
-        raise MargoError(f"{name}: embedded shorten cannot be decoded ({error})") from None
+    most = max(ALWAYS, PACKED * size_of(file))
+    if count * header.channels > most:
+        raise MargoError(f"{name}: declares {count} samples, expected at most {most} in a file of its size")
+    with reading(name, "embedded shorten"), av.open(file, format="nistsphere") as container:
+        blocks, held = [], 0
+        for frame in container.decode(audio=0):
+            blocks.append(frame.to_ndarray())
+            held += blocks[-1].size
+            if held > 2 * most:
+                raise MargoError(f"{name}: holds more samples than a file of its size can")
     samples = np.concatenate(blocks, axis=1) if blocks else np.empty((header.channels, 0), np.int16)
     if samples.dtype != np.int16 or len(samples) != header.channels:
         raise MargoError(f"{name}: embedded shorten holds {len(samples)} channels of {samples.dtype}, "
@@ -203,56 +218,54 @@ def _read_shorten(file, header: _Sphere, count: int, name: str) -> np.ndarray:
 
 
 def _sound_file(file, name: str, **raw):
+    """The open ``file`` as libsndfile sees it, once it is sure that it can hold what it declares."""
     import soundfile
 
+    size = size_of(file)
+    with reading(name):
+        if words := "" if raw else shortfall(file, size):
+            raise MargoError(words)
     file.seek(0)
     try:
-        return soundfile.SoundFile(file, **raw)
-    except soundfile.LibsndfileError as error:
-        raise MargoError(f"{name}: not an audio file that can be read ({error.error_string})") from None
+        sound = soundfile.SoundFile(file, **raw)
+    except (soundfile.SoundFileError, TypeError) as error:
+        reason = getattr(error, "error_string", error)
+        raise MargoError(f"{name}: not an audio file that can be read ({reason})") from None
+    if sound.format not in FORMATS:
+        raise MargoError(f"{name}: format {sound.format} does not say how long it is, expected WAV, FLAC, SPHERE ...")
+    most = max(ALWAYS, PACKED * size)
+    if sound.frames * sound.channels > most:
+        raise MargoError(f"{name}: declares {sound.frames} samples, expected at most {most} in a file of {size} bytes")
+    _check_rate(sound.samplerate, name)
+    return sound
+
+
+def _check_rate(rate: int, name: str) -> None:
+    if not LOWEST_RATE <= rate <= HIGHEST_RATE:
+        raise MargoError(f"{name}: sample rate is {rate} Hz, expected {LOWEST_RATE} to {HIGHEST_RATE}")
 
 
 def _decode(sound) -> np.ndarray:
     """All samples [N, channels] as float32 in the scale of 16-bit integers."""
-    if sound.subtype in INTEGER:
-        return sound.read(dtype="int16", always_2d=True).astype(np.float32)
-    if sound.subtype == "FLOAT":
-        return sound.read(dtype="float32", always_2d=True) * np.float32(32768)
-    return (sound.read(dtype="float64", always_2d=True) * 32768.0).astype(np.float32)
+    kind = "int16" if sound.subtype in INTEGER else "float32" if sound.subtype == "FLOAT" else "float64"
+    scale, blocks = 1 if kind == "int16" else np.dtype(kind).type(32768), [np.empty((0, sound.channels), np.float32)]
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
+        while len(block := sound.read(BLOCK, dtype=kind, always_2d=True)):
+            blocks.append((block * scale).astype(np.float32, copy=False))
+    return np.concatenate(blocks) if len(blocks) != 2 else blocks[1]
 
 
 def _read_sndfile(file, name: str) -> tuple[np.ndarray, int]:
     import soundfile
 
-    _check_riff(file, name)
     with _sound_file(file, name) as sound:
         try:
             samples = _decode(sound)
-        except soundfile.LibsndfileError as error:
-            raise MargoError(f"{name}: cannot be decoded ({error.error_string})") from None
+        except soundfile.SoundFileError as error:
+            raise MargoError(f"{name}: cannot be decoded ({getattr(error, 'error_string', error)})") from None
         if len(samples) < sound.frames:
             raise _truncated(name, len(samples), sound.frames)
         return samples, sound.samplerate
-
-
-def _check_riff(file, name: str) -> None:
-    """Refuse a RIFF file whose data chunk ends before it should; libsndfile would return what is left."""
-    length = _bytes_in(file)
-    head = file.read(12)
-    order = {b"RIFF": "little", b"RIFX": "big"}.get(head[:4])
-    if order is None or head[8:] != b"WAVE":
-        return
-    frame_bytes = 1
-    while len(chunk := file.read(8)) == 8:
-        kind, size, start = chunk[:4], int.from_bytes(chunk[4:], order), file.tell()
-        if kind == b"fmt " and size >= 16:
-            frame_bytes = max(1, int.from_bytes(file.read(14)[12:], order))
-        if kind == b"data":
-            if size > length - start and size not in UNKNOWN_LENGTH:
-                raise _truncated(name, (length - start) // frame_bytes, size // frame_bytes)
-            return
-        file.seek(start + size + size % 2)
-    raise MargoError(f"{name}: RIFF file without a data chunk")
 
 
 def _truncated(name: str, found: int, declared: int) -> MargoError:

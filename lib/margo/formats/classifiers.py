@@ -4,8 +4,9 @@ import numpy as np
 
 from margo.classify.gmm import Classifier
 from margo.classify.maxmargin import MaxMargin
-from margo.errors import MargoError, refuse
+from margo.errors import refuse
 from margo.formats.atomic import read_npz, write_npz
+from margo.formats.reading import fitting, reading
 from margo.gaussian.covariances import TYPES
 from margo.gaussian.pool import GaussianPool
 
@@ -53,14 +54,31 @@ def write_classifier(path, model: Classifier | MaxMargin, names, criterion: str,
 def read_classifier(path) -> tuple[Classifier | MaxMargin, dict]:
     """``(classifier, meta)`` of :func:`write_classifier`, checked."""
     meta, arrays = read_npz(path)
-    if meta.get("format") != FORMAT:
-        raise MargoError(f"{path}: not a classifier of margo (format {meta.get('format')!r}, expected {FORMAT!r})")
-    kind = meta.get("kind")
-    if kind not in (*TYPES, "max-margin"):
-        raise MargoError(f"{path}: unknown kind {kind!r}")
+    fitting(path, meta, {"format": {FORMAT}, "kind": {*TYPES, "max-margin"}, "names": [str]}, "a classifier of margo")
+    kind = meta["kind"]
     needed = (*MARGIN, *(f"start_{name}" for name in GAUSSIAN)) if kind == "max-margin" else GAUSSIAN
     faults = [f"array {name} is missing" for name in needed if name not in arrays]
-    faults += [f"array {name} has values that are not finite" for name in needed
-               if name in arrays and not np.isfinite(arrays[name]).all()]  # fmt: skip
-    refuse(faults, str(path))
-    return classifier_of(kind, arrays), meta
+    with reading(path, "a classifier"):
+        faults += [f"array {name} has values that are not finite" for name in needed
+                   if name in arrays and not np.isfinite(arrays[name]).all()]  # fmt: skip
+        refuse(faults, str(path))
+        model = classifier_of(kind, arrays)
+        refuse(shape_faults(model, len(meta["names"])), str(path))
+    return model, meta
+
+
+def shape_faults(model: Classifier | MaxMargin, classes: int) -> list[str]:
+    """Arrays of ``model`` that do not have the shapes of ``classes`` classes and of one another."""
+    if not isinstance(model, MaxMargin):
+        found = {"classes of the pool": model.pool.n_states, "log_priors": model.log_priors.shape}
+        return _unlike(found, {"classes of the pool": classes, "log_priors": (classes,)})
+    count, dimension = model.start.pool.means.shape
+    expected = {"centre": (dimension,), "scale": (dimension,), "offsets": (classes + 1,), "constant": (count,),
+                "psi": (count, dimension, dimension), "linear": (count, dimension)}  # fmt: skip
+    faults = _unlike({name: getattr(model, name).shape for name in expected}, expected)
+    same = faults or np.array_equal(model.offsets, model.start.pool.offsets)
+    return faults + shape_faults(model.start, classes) + ["offsets are not those of its start"] * (not same)
+
+
+def _unlike(found: dict, expected: dict) -> list[str]:
+    return [f"{name}: found {found[name]}, expected {each}" for name, each in expected.items() if found[name] != each]

@@ -1,12 +1,12 @@
 """What the programs that turn raw corpora into data folders share: finding files, the synthetic mark, writing sets."""
 
-import json
 import os
 from pathlib import Path
 
 from margo.errors import MargoError
 from margo.formats import datadir
 from margo.formats.atomic import write_json
+from margo.formats.reading import read_json
 
 MARKER = "margo-synthetic.json"  # local/mini_corpus.py writes it last into what it makes
 
@@ -14,17 +14,24 @@ MARKER = "margo-synthetic.json"  # local/mini_corpus.py writes it last into what
 def files_below(corpus, suffixes: tuple[str, ...]) -> list[tuple[Path, tuple[str, ...]]]:
     """Every file below ``corpus`` with one of ``suffixes``, and its path from there in lower case; sorted by that.
 
-    Discs were copied in upper or lower case; both are found, and symbolic links are followed.
+    Discs were copied in upper or lower case; both are found, and symbolic links are followed, to folders not yet seen.
     """
     corpus = Path(corpus)
     if not corpus.is_dir():
         raise MargoError(f"{corpus}: " + ("is a file, expected a folder" if corpus.exists() else "no such folder"))
-    found = []
-    for folder, _, names in os.walk(corpus, followlinks=True):
-        inside = Path(folder).relative_to(corpus).parts
-        for name in names:
-            if name.lower().endswith(suffixes) and not name.startswith("."):
-                found.append((Path(folder) / name, tuple(part.lower() for part in (*inside, name))))
+    found, seen, tops = [], set(), [str(corpus)]
+    while tops:
+        for folder, inner, names in os.walk(tops.pop(0)):  # links wait: what is there under its own name comes first
+            facts = os.stat(folder)
+            if (facts.st_dev, facts.st_ino) in seen:
+                inner.clear()
+                continue
+            seen.add((facts.st_dev, facts.st_ino))
+            tops += sorted(path for name in inner if os.path.islink(path := os.path.join(folder, name)))
+            inside = Path(folder).relative_to(corpus).parts
+            for name in names:
+                if name.lower().endswith(suffixes) and not name.startswith("."):
+                    found.append((Path(folder) / name, tuple(part.lower() for part in (*inside, name))))
     return sorted(found, key=lambda pair: pair[1])
 
 
@@ -33,10 +40,7 @@ def is_synthetic(corpus, name: str) -> bool:
     marker = Path(corpus) / MARKER
     if not marker.is_file():
         return False
-    try:
-        made = json.loads(marker.read_text(encoding="utf-8"))["corpus"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise MargoError(f"{marker}: not a marker of mini_corpus.py ({type(error).__name__}: {error})") from None
+    made = read_json(marker, "a marker of mini_corpus.py", {"corpus": str})["corpus"]
     if made != name:
         raise MargoError(f"{corpus}: the embedded {made} corpus, expected {name}")
     return True

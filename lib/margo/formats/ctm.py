@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from margo.errors import refuse
 from margo.formats.atomic import write_text
-from margo.formats.reading import read_text
+from margo.formats.reading import MOST, read_lines
+from margo.knobs import brief, real
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ def ctm_line(row: TimedWord) -> str:
 
 def write_ctm(path, rows: Iterable[TimedWord]) -> None:
     """Write ``rows`` sorted by utterance, channel and start, as scoring tools expect them."""
+    rows = list(rows)
+    refuse([f"{row.utterance}: a line that begins with ;; would be read as a comment" for row in rows
+            if row.utterance.startswith(";;")], f"{path}: cannot be written", MOST)  # fmt: skip
     ordered = sorted(rows, key=lambda row: (row.utterance, row.channel, row.start))
     write_text(path, "".join(ctm_line(row) + "\n" for row in ordered))
 
@@ -39,19 +43,20 @@ def write_ctm(path, rows: Iterable[TimedWord]) -> None:
 def read_ctm(path) -> list[TimedWord]:
     """The rows of a CTM file in its order; ``;;`` comments and blank lines are skipped."""
     rows, faults = [], []
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    for number, line in read_lines(path):
         fields = line.split()
-        if not fields or line.startswith(";;"):
+        if line.startswith(";;"):
             continue
         try:
             utterance, channel, start, duration, word, *rest = fields
             (confidence,) = rest or [None]
-            row = TimedWord(utterance, float(start), float(duration), word, confidence and float(confidence), channel)
+            row = TimedWord(utterance, real(start), real(duration), word, confidence and real(confidence), channel)
         except ValueError:
-            faults.append(f"line {number}: {line!r} (expected: utterance channel start duration word [confidence])")
+            wanted = "utterance channel start duration word [confidence]"
+            faults.append(f"line {number}: {brief(line)} (expected: {wanted})")
             continue
-        if not (0 <= row.start < float("inf") and 0 <= row.duration < float("inf")):
+        if row.start < 0 or row.duration < 0:
             faults.append(f"line {number}: from {start} for {duration} s (expected times of at least 0)")
         rows.append(row)
-    refuse(faults, str(path))
+    refuse(faults, str(path), MOST)
     return rows

@@ -3,12 +3,13 @@
 Outcomes are listed in :mod:`margo.formats.datadir`, whose ``validate`` is the way in.
 """
 
+import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 
 from margo.errors import MargoError
+from margo.formats.reading import place_of, reading
 
 
 def check_audio(data, sample_rate: int | None, faults) -> None:
@@ -18,17 +19,18 @@ def check_audio(data, sample_rate: int | None, faults) -> None:
     facts = {}  # recording -> what its header says; None if it has none
     for utterance in data:
         key = utterance.recording or utterance.name
-        if utterance.audio is None or utterance.is_pipe or key in facts or not Path(utterance.audio).is_file():
+        if utterance.audio is None or utterance.is_pipe or key in facts or not os.path.isfile(utterance.audio):
             continue
         try:
             facts[key] = audio_info(utterance.audio)
+            finite = facts[key].integer or _finite_audio(utterance.audio)
         except MargoError as error:
             facts[key] = None
             faults.add("unreadable audio", f"{key}: {error}")
             continue
         if facts[key].samples == 0:
             faults.add("zero-length audio", f"{key}: {utterance.audio}")
-        elif not _finite_audio(utterance.audio):
+        elif not finite:
             faults.add("NaN or infinite audio", f"{key}: {utterance.audio}")
     rates = Counter(info.sample_rate for info in facts.values() if info is not None)
     expected = sample_rate if sample_rate is not None else max(rates, key=lambda rate: (rates[rate], rate), default=0)
@@ -47,16 +49,11 @@ def check_audio(data, sample_rate: int | None, faults) -> None:
 
 
 def _finite_audio(path: str) -> bool:
-    """False if a floating-point file holds a NaN or an infinite sample; integer files cannot."""
+    """False if a floating-point file holds a NaN or an infinite sample."""
     import soundfile
 
-    try:
-        with soundfile.SoundFile(path) as file:
-            if file.subtype not in ("FLOAT", "DOUBLE"):
-                return True
-            return all(np.isfinite(block).all() for block in file.blocks(blocksize=1 << 20))
-    except soundfile.LibsndfileError:
-        return True  # a format of another decoder: integers
+    with reading(path, "audio"), soundfile.SoundFile(path) as file:
+        return all(np.isfinite(block).all() for block in file.blocks(blocksize=1 << 20))
 
 
 def check_feats(data, faults) -> None:
@@ -65,11 +62,11 @@ def check_feats(data, faults) -> None:
 
     dimensions: dict[str, int] = {}
     for utterance in data:
-        ark, _, offset = (utterance.feats or "").rpartition(":")
-        if not offset.isdigit() or not Path(ark).is_file():
+        place = place_of(utterance.feats)
+        if place is None or not os.path.isfile(place[0]):
             continue
         try:
-            dimensions[utterance.name] = read_matrix((ark, int(offset))).shape[1]
+            dimensions[utterance.name] = read_matrix(place).shape[1]
         except MargoError as error:
             faults.add("bad features", f"{utterance.name}: {error}".replace("\n ", ""))
     if dimensions:

@@ -33,6 +33,7 @@ feature dimensions           fault if they differ within the folder
 ===========================  ===================================================================================
 """
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,7 +41,8 @@ from pathlib import Path
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
-from margo.formats.reading import read_keyed
+from margo.formats.reading import place_of, read_keyed
+from margo.knobs import brief, real
 
 EXAMPLES = 3  # shown of each kind of fault
 TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "spk2gender", "feats.scp")
@@ -297,17 +299,17 @@ def _segments(tables: dict, faults: _Faults) -> dict[str, tuple[str, float, floa
     for name, value in tables["segments"].items():
         try:
             recording, start, end = value.split()
-            start, end = float(start), float(end)
+            start, end = real(start), real(end)
         except ValueError:
-            faults.add("bad segment", f"{name}: {value!r} (expected: recording start end)")
+            faults.add("bad segment", f"segments: {name}: {brief(value)} (expected: recording start end)")
             continue
-        whole = end == -1
-        if not (0 <= start < float("inf")) or not (whole or start < end < float("inf")):
-            faults.add("bad segment", f"{name}: from {start:g} to {end:g} s (expected 0 <= start < end)")
+        to_end = end == -1
+        if start < 0 or not (to_end or start < end):
+            faults.add("bad segment", f"segments: {name}: from {start:g} to {end:g} s (expected 0 <= start < end)")
         if recording not in (tables["wav.scp"] or {}):
             faults.add("recording missing in wav.scp", f"{recording} (segment {name})")
             continue
-        segments[name] = (recording, start, None if whole else end)
+        segments[name] = (recording, start, None if to_end else end)
     return segments
 
 
@@ -324,30 +326,30 @@ def _genders(tables: dict, speakers: dict[str, str], faults: _Faults) -> dict[st
 
 def resolve(value: str, folder: Path) -> str:
     """A path of a table of ``folder``: as it stands if absolute or there from here, else inside ``folder``."""
-    return str(next((path for path in (Path(value), folder / value) if path.exists()), Path(value)))
+    return value if os.path.exists(value) or not os.path.exists(folder / value) else str(folder / value)
 
 
 def _audio_of(name: str, value: str, folder: Path, allow_pipes: bool, faults: _Faults) -> str:
     if is_pipe(value):
         if not allow_pipes:
-            faults.add("pipe in wav.scp", f"{name}: {value!r} is not run unless pipes are allowed")
+            faults.add("pipe in wav.scp", f"wav.scp: {name}: {value!r} is not run unless pipes are allowed")
         return value
     path = resolve(value, folder)
-    if not Path(path).is_file():
-        faults.add("audio file missing", f"{name}: {value}")
+    if not os.path.isfile(path):
+        faults.add("audio file missing", f"wav.scp: {name}: {value}")
     return path
 
 
 def _feats_of(name: str, value: str, folder: Path, faults: _Faults) -> str:
-    ark, colon, offset = value.rpartition(":")
+    place = place_of(value)
     if "|" in value:
-        faults.add("pipe in feats.scp", f"{name}: {value!r}")
-    elif not colon or not offset.isdigit():
-        faults.add("bad feats.scp", f"{name}: {value!r} (expected archive:offset)")
+        faults.add("pipe in feats.scp", f"{name}: {brief(value)}")
+    elif place is None:
+        faults.add("bad feats.scp", f"{name}: {brief(value)} (expected archive:offset)")
     else:
-        inside = folder / ark
-        if inside.is_file():
-            return f"{inside}:{offset}"
-        if not Path(ark).is_file():
-            faults.add("feature archive missing", f"{name}: {value}")
+        inside = os.path.join(folder, place[0])
+        if os.path.isfile(inside):
+            return f"{inside}:{place[1]}"
+        if not os.path.isfile(place[0]):
+            faults.add("feature archive missing", f"feats.scp: {name}: {value}")
     return value

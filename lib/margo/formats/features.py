@@ -4,15 +4,19 @@
 made by Kaldi itself, with absolute paths or paths from the current directory, are read as well.
 """
 
+import math
+import os
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import atomic
-from margo.formats.reading import read_json, read_keyed
-from margo.signal.front_end import describe_given
+from margo.formats.reading import MOST, open_file, place_of, read_json, read_keyed, reading, take
+from margo.knobs import brief
+from margo.signal.front_end import describe_given, options_of
 
 RECORD = "mfcc.json"
 FLOAT_MATRIX = b"\0BFM \4"
@@ -85,21 +89,19 @@ def _encode(array: np.ndarray) -> bytes:
 def read_scp(folder, name: str = "feats.scp") -> dict[str, Place]:
     """``utterance -> (archive, byte offset)`` in the order of the list; every faulty line is named."""
     path = Path(folder) / name
-    if not path.is_file():
-        raise MargoError(f"{path}: no such file")
     places: dict[str, Place] = {}
     faults = []
     find = cache(lambda ark: _find(ark, path.parent))
     table = read_keyed(path, lambda kind, number, words: faults.append(f"line {number}: {words}"))
     for key, (number, value) in table.items():
-        ark, colon, offset = value.rpartition(":")
-        if not colon or not offset.isdigit() or "|" in ark:
-            faults.append(f"line {number}: {value!r}, expected archive:offset")
-        elif find(ark) is None:
-            faults.append(f"line {number}: {key}: no archive {ark}")
+        place = place_of(value)
+        if place is None:
+            faults.append(f"line {number}: {brief(value)}, expected archive:offset")
+        elif find(place[0]) is None:
+            faults.append(f"line {number}: {key}: no archive {place[0]}")
         else:
-            places[key] = (str(find(ark)), int(offset))
-    refuse(faults, str(path), most=20)
+            places[key] = (str(find(place[0])), place[1])
+    refuse(faults, str(path), MOST)
     if not places:
         raise MargoError(f"{path}: is empty")
     return places
@@ -107,7 +109,7 @@ def read_scp(folder, name: str = "feats.scp") -> dict[str, Place]:
 
 def _find(ark: str, folder: Path) -> Path | None:
     """The archive, beside its list if it is there: another folder's of the same name may be in the current one."""
-    return next((path for path in (folder / ark, Path(ark)) if path.is_file()), None)
+    return next((path for path in (folder / ark, Path(ark)) if os.path.isfile(path)), None)
 
 
 def read_matrix(place: Place, *, columns: int | None = None, allow_missing: bool = False) -> np.ndarray:
@@ -121,8 +123,10 @@ def read_matrix(place: Place, *, columns: int | None = None, allow_missing: bool
         raise MargoError(f"{where}: {matrix.dtype} of shape {matrix.shape}, expected features [frames, columns]")
     if columns is not None and matrix.shape[1] != columns:
         raise MargoError(f"{where}: features of dimension {matrix.shape[1]}, expected {columns}")
+    with np.errstate(over="ignore"):  # what is too large is infinite now, and refused
+        matrix = matrix.astype(np.float32, copy=False)
     refuse(_not_finite("features", matrix, allow_missing), where)
-    return matrix.astype(np.float32, copy=False)
+    return matrix
 
 
 def read_vector(place: Place) -> np.ndarray:
@@ -135,40 +139,34 @@ def read_vector(place: Place) -> np.ndarray:
 
 def _read(place: Place) -> np.ndarray:
     path, offset = place
-    where = f"{path}:{offset}"
-    try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            head = file.read(15)
-            if head[:6] == FLOAT_MATRIX:
-                rows, columns = int.from_bytes(head[6:10], "little"), int.from_bytes(head[11:15], "little")
-                return _whole(file.read(4 * rows * columns), "<f4", rows * columns, where).reshape(rows, columns)
-            if head[:3] == INT_VECTOR:
-                count = int.from_bytes(head[3:7], "little")
-                file.seek(offset + 7)
-                return _whole(file.read(5 * count), INT_ENTRY, count, where)["value"].astype(np.int32)
-            if head[:2] == b"\0B":  # double precision, compressed
-                return _by_kaldiio(file, offset, where)
-    except OSError as error:
-        raise MargoError(f"{path}: cannot be read ({error.strerror})") from None
-    raise MargoError(f"{where}: not a binary Kaldi matrix or vector (starts with {head[:4]!r})")
+    with open_file(path) as file, reading(f"{path}:{offset}", "a Kaldi matrix or vector"):
+        size = os.fstat(file.fileno()).st_size
+        if not 0 <= offset < size:
+            raise MargoError(f"the archive has {size} bytes")
+        file.seek(offset)
+        head = file.read(15)
+        if head[:6] == FLOAT_MATRIX:
+            rows, columns = (int.from_bytes(head[at : at + 4], "little", signed=True) for at in (6, 11))
+            return _values(file, "<f4", (rows, columns), size)
+        if head[:3] == INT_VECTOR:
+            file.seek(offset + 7)
+            count = int.from_bytes(head[3:7], "little", signed=True)
+            entries = _values(file, INT_ENTRY, (count,), size)
+            if (entries["size"] != 4).any():
+                raise MargoError("numbers of another size, expected 4 bytes")
+            return entries["value"].astype(np.int32)
+        if head[:2] != b"\0B":
+            raise MargoError(f"not a binary Kaldi matrix or vector (starts with {head[:4]!r})")
+        from kaldiio.matio import read_matrix_or_vector  # of double precision, compressed
+
+        file.seek(offset)
+        return np.asarray(read_matrix_or_vector(SimpleNamespace(read=lambda count: take(file, count, size))))
 
 
-def _whole(content: bytes, kind, count: int, where: str) -> np.ndarray:
-    found = len(content) // np.dtype(kind).itemsize
-    if found < count:
-        raise MargoError(f"{where}: cut off: {found} of {count} values")
-    return np.frombuffer(content, kind, count)
-
-
-def _by_kaldiio(file, offset: int, where: str) -> np.ndarray:
-    from kaldiio.matio import read_matrix_or_vector
-
-    file.seek(offset)
-    try:
-        return np.asarray(read_matrix_or_vector(file))
-    except Exception as error:  # kaldiio raises whatever its parser meets
-        raise MargoError(f"{where}: not a Kaldi matrix that can be read ({type(error).__name__}: {error})") from None
+def _values(file, kind, shape: tuple[int, ...], size: int) -> np.ndarray:
+    if min(shape) < 0:
+        raise MargoError(f"shape {shape}, expected no number below 0")
+    return np.frombuffer(take(file, np.dtype(kind).itemsize * math.prod(shape), size), kind).reshape(shape)
 
 
 def read_options(folder) -> dict:
@@ -177,7 +175,7 @@ def read_options(folder) -> dict:
     if not path.is_file():
         place = next(iter(read_scp(folder).values()))
         return describe_given(read_matrix(place, allow_missing=True).shape[1])
-    record = read_json(path)
-    if not isinstance(record, dict) or not isinstance(record.get("dimension"), int):
-        raise MargoError(f"{path}: not a record of features (no dimension)")
+    record = read_json(path, "a record of features", {"dimension": int})
+    if record.get("variant") != "given":
+        options_of(record, str(path))
     return record

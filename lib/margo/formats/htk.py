@@ -6,6 +6,7 @@ Read: one-stream diagonal models with macros for states (~s), mixtures (~m), mea
 """
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,13 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.atomic import write_text
+from margo.formats.reading import read_bytes, read_lines, read_text, reading
 from margo.gaussian.pool import GaussianPool
+from margo.knobs import real, whole
 from margo.model.hmm import HmmSet, Unit
 
-TOKEN = re.compile(r'<[^>\n]*>|~\w|"[^"\n]*"|[^\s<"]+')
+TOKEN = re.compile(r'<[^<>\n]*>|~\w|"[^"\n]*"|[^\s<"]+|\S')
+DEAD = 16  # values of components that the file only counts, for each token of it
 VARIANCE_FLOOR = "varFloor1"
 STRUCTURE = ("<BEGINHMM>", "<NUMSTATES>", "<STATE>", "<TRANSP>", "<ENDHMM>")  # what is not an option
 
@@ -38,18 +42,15 @@ def read_hmmdefs(*paths, lexicon: dict[str, tuple[str, ...]] | None = None, sile
         reader.read(Path(path))
     if not reader.units:
         raise MargoError(f"{paths[-1]}: no ~h model found")
-    weights, means, variances = map(np.array, zip(*(component for state in reader.states for component in state)))
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights)
     offsets = np.concatenate([[0], np.cumsum([len(state) for state in reader.states])])
     units = tuple(Unit(name, states, log_a) for name, (states, log_a) in reader.units.items())
     if lexicon is None:
         lexicon = {unit.name: (unit.name,) for unit in units if unit.name != silence}
     floor = reader.macros.get(("v", VARIANCE_FLOOR))
-    try:
+    with reading(paths[-1], "models of HTK"), np.errstate(divide="ignore", invalid="ignore"):
+        weights, means, variances = map(np.array, zip(*(component for state in reader.states for component in state)))
+        log_weights = np.log(weights)
         return HmmSet(GaussianPool(means, variances, log_weights, offsets), units, lexicon, silence, floor)
-    except MargoError as error:
-        raise MargoError(f"{paths[-1]}: {error}") from None
 
 
 def write_hmmdefs(path, hmms: HmmSet, kind: str = "USER") -> None:
@@ -75,7 +76,7 @@ def write_hmmdefs(path, hmms: HmmSet, kind: str = "USER") -> None:
 
 def read_parameters(path) -> tuple[np.ndarray, int, int]:
     """An uncompressed parameter file: float32 [T, D], frame shift in 100 ns, HTK's kind code."""
-    data = Path(path).read_bytes()
+    data = read_bytes(path)
     if len(data) < 12:
         raise MargoError(f"{path}: {len(data)} bytes, an HTK header has 12")
     frames, shift = np.frombuffer(data, ">i4", 2).tolist()
@@ -84,35 +85,40 @@ def read_parameters(path) -> tuple[np.ndarray, int, int]:
         raise MargoError(f"{path}: kind {kind:#o} is compressed or not of float values")
     if frames < 0 or size <= 0 or size % 4 or len(data) < 12 + frames * size:
         raise MargoError(f"{path}: {len(data)} bytes, the header promises {frames} frames of {size} bytes")
-    return np.frombuffer(data, ">f4", frames * size // 4, 12).reshape(frames, size // 4).astype(np.float32), shift, kind
+    values = np.frombuffer(data, ">f4", frames * size // 4, 12).reshape(frames, size // 4).astype(np.float32)
+    if not np.isfinite(values).all():
+        raise MargoError(f"{path}: {int((~np.isfinite(values)).sum())} values are not finite")
+    return values, shift, kind
 
 
 def read_mlf(path) -> dict[str, list[Label]]:
     """A master label file: labels by the pattern's last part without its extension."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    if not lines or lines[0].strip() != "#!MLF!#":
+    lines = read_lines(path)
+    if not lines or lines[0][1].strip() != "#!MLF!#":
         raise MargoError(f"{path}:1: expected #!MLF!#")
     result: dict[str, list[Label]] = {}
     labels: list[Label] | None = None
-    for number, line in enumerate(lines[1:], 2):
+    for number, line in lines[1:]:
         text = line.strip()
-        if not text:
-            continue
         if text.startswith('"') and text.endswith('"'):
-            labels = result.setdefault(Path(text.strip('"')).stem, [])
+            name, labels = Path(text.strip('"')).stem, []
+            if name in result:
+                raise MargoError(f"{path}:{number}: {name} is there already")
+            result[name] = labels
         elif text == ".":
             labels = None
         elif labels is None:
-            raise MargoError(f"{path}:{number}: a label outside any file: {text}")
+            raise MargoError(f"{path}:{number}: a label outside any file: {text[:60]}")
         else:
-            labels.append(_label(text.split()))
+            with reading(f"{path}:{number}", "a label"):
+                labels.append(_label(text.split()))
     return result
 
 
 def _label(fields: list[str]) -> Label:
     times = []
-    while fields and len(times) < 2 and re.fullmatch(r"-?\d+", fields[0]) and len(fields) > 1:
-        times.append(int(fields[0]))
+    while len(times) < 2 and re.fullmatch(r"-?[0-9]+", fields[0]) and len(fields) > 1:
+        times.append(whole(fields[0]))
         fields = fields[1:]
     start, end = (*times, None, None)[:2]
     return Label(fields[0], start, end, tuple(fields[1:]))
@@ -139,19 +145,15 @@ class _Models:
 
     def __init__(self):
         self.macros: dict[tuple[str, str], object] = {}
+        self.room = 0  # for values of components
         self.states: list[list] = []  # pool states: lists of (weight, mean, variance)
         self.units: dict[str, tuple] = {}
 
     def read(self, path: Path) -> None:
-        try:
-            self.text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise MargoError(f"{path}: not text; binary HTK models are not read") from None
-        except OSError as error:
-            raise MargoError(f"{path}: {error.strerror}") from None
-        self.path = path
+        self.text, self.path = read_text(path, "HTK models in text (binary ones are not read)"), path
         self.tokens = [(match.group(), match.start()) for match in TOKEN.finditer(self.text)]
         self.at = 0
+        self.room += DEAD * len(self.tokens)
         while self.at < len(self.tokens):
             self.macro()
 
@@ -178,19 +180,22 @@ class _Models:
 
     def integer(self, low: int, high: int) -> int:
         at, token = self.at, self.take()
-        if not token.isdigit() or not low <= int(token) <= high:
+        try:
+            value = whole(token)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
             self.fail(f"a number from {low} to {high}", at)
-        return int(token)
+        return value
 
     def numbers(self, count: int) -> np.ndarray:
-        try:
-            values = np.array([token for token, _ in self.tokens[self.at : self.at + count]], np.float64)
-        except ValueError:
-            values = np.empty(0)
+        values = []
+        with suppress(ValueError):  # those before it are in the list
+            values += (real(token) for token, _ in self.tokens[self.at : self.at + count])
         if len(values) != count:
-            self.fail(f"{count} numbers")
+            self.fail(f"{count} numbers", self.at + len(values))
         self.at += count
-        return values
+        return np.array(values)
 
 
     def macro(self) -> None:
@@ -266,6 +271,9 @@ class _Models:
         living = [component for component in components if component is not None]
         if not living:
             self.fail("<MIXTURE>")
+        self.room -= count * len(living[0][1])
+        if self.room < 0:
+            self.fail("mixtures, most of which are there", self.at - 1)
         components = [(0.0, *living[0][1:]) if component is None else component for component in components]
         self.states.append(components)
         return len(self.states) - 1
@@ -290,5 +298,5 @@ class _Models:
     def transitions(self):
         self.expect("<TRANSP>")
         size = self.integer(3, 10_000)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(self.numbers(size * size).reshape(size, size))

@@ -2,14 +2,23 @@
 
 import numpy as np
 
-from margo.errors import MargoError
+from margo.errors import MargoError, refuse
 from margo.formats.atomic import read_npz, write_npz
+from margo.formats.reading import misfits, reading
 from margo.gaussian.pool import GaussianPool
+from margo.model.grammar import KINDS
 from margo.model.hmm import HmmSet, Unit
 
 KIND = "margo hmm set"
 VERSION = 1
 COVARIANCES = {"diagonal": "variances", "full": "matrices"}  # the array of each type; a pool knows them by their shape
+LAYOUT = {  # of ``meta``
+    "units": [str],
+    "lexicon": [[(str, [str])]],
+    "silence": (str, None),
+    "meta": {"grammar?": {"kind": set(KINDS), "insertion_penalty?": float, "scale?": float,
+                          "log_bigram?": [[(float, None)]]}, "features?": dict},
+}  # fmt: skip
 ARRAYS = ("means", "log_weights", "offsets", "unit_states", "unit_sizes", "log_transitions")
 
 
@@ -63,10 +72,8 @@ def unpack_many(meta: dict, arrays: dict[str, np.ndarray]) -> dict:
 def read_model(path) -> HmmSet:
     """The HmmSet of :func:`write_model`'s file; anything else is refused with its name and what was found."""
     meta, arrays = read_npz(path)
-    try:
+    with reading(path, "a model"):
         return unpack(meta, arrays)
-    except (MargoError, ValueError, KeyError, TypeError) as error:
-        raise MargoError(f"{path}: {error}") from None
 
 
 def unpack(meta: dict, arrays: dict[str, np.ndarray]) -> HmmSet:
@@ -79,6 +86,7 @@ def unpack(meta: dict, arrays: dict[str, np.ndarray]) -> HmmSet:
     missing += [] if set(arrays) & set(COVARIANCES.values()) else ["variances"]
     if missing:
         raise MargoError(f"lacks {', '.join(missing)}")
+    refuse(misfits(meta, LAYOUT), "meta")
     return _assemble(meta, arrays)
 
 
@@ -101,4 +109,8 @@ def _assemble(meta: dict, arrays: dict) -> HmmSet:
     covariances = next(arrays[name] for name in COVARIANCES.values() if name in arrays)
     pool = GaussianPool(arrays["means"], covariances, arrays["log_weights"], arrays["offsets"])
     lexicon = {word: tuple(parts) for word, parts in meta["lexicon"]}
+    table, size = meta["meta"].get("grammar", {}), len(lexicon) + 1
+    rows = table.get("log_bigram", ())
+    if table.get("kind") == "bigram" and ("scale" not in table or [len(row) for row in rows] != [size] * size):
+        raise MargoError(f"grammar: expected its scale, and log_bigram of {size} rows of {size} numbers")
     return HmmSet(pool, units, lexicon, meta["silence"], arrays.get("variance_floor"), meta["meta"])

@@ -19,9 +19,12 @@
 from dataclasses import dataclass
 
 from margo.errors import refuse
-from margo.formats.reading import read_toml
+from margo.formats.reading import MOST, misfits, read_toml
 
 METRICS = ("wer", "ser", "err")
+TABLE = {"source": str, "metric": set(METRICS), "set": str, "percent": {...: [float]}, "accuracy?": bool,
+         "mixtures?": [int], "corpus?": str}  # fmt: skip
+LAYOUT = {"paper": str, "reference": str, "protocol": str, "table": [dict]}
 
 
 @dataclass(frozen=True)
@@ -53,30 +56,25 @@ class Paper:
 
 def read_paper(path) -> Paper:
     """The paper's figures in ``path``, all turned into error rates."""
-    value = read_toml(path)
-    faults = [f"no {key}" for key in ("paper", "reference", "protocol", "table") if key not in value]
-    refuse(faults, str(path))
-    figures: list[Figure] = []
+    value = read_toml(path, LAYOUT)
+    faults, figures = [], []
     for number, table in enumerate(value["table"], start=1):
         wrong = _table_faults(table)
         faults += [f"table {number}: {fault}" for fault in wrong]
         if not wrong:
             figures += _figures(table)
-    refuse(faults, str(path))
+    refuse(faults, str(path), MOST)
     return Paper(value["paper"], value["reference"], value["protocol"].strip(), tuple(figures))
 
 
 def _table_faults(table: dict) -> list[str]:
-    faults = [f"no {key}" for key in ("source", "metric", "set", "percent") if key not in table]
-    if faults:
+    faults = misfits(table, TABLE)
+    if misfits(table, {"percent": TABLE["percent"], "mixtures?": TABLE["mixtures?"]}):
         return faults
-    if table["metric"] not in METRICS:
-        faults.append(f"metric is {table['metric']!r}, expected {', '.join(METRICS)}")
     columns = len(table.get("mixtures", [None]))
-    for system, percents in table["percent"].items():
-        if len(percents) != columns or not all(0 <= percent <= 100 for percent in percents):
-            faults.append(f"{system} = {percents}: expected {columns} percentages")
-    return faults
+    return faults + [f"{system} = {percents}: expected {columns} percentages" for system, percents
+                     in table["percent"].items()
+                     if len(percents) != columns or not all(0 <= percent <= 100 for percent in percents)]  # fmt: skip
 
 
 def _figures(table: dict) -> list[Figure]:

@@ -13,27 +13,27 @@ image          ``source``: a ``data:image/png;base64,...`` address
 =============  =========================================================================================================
 """
 
-import json
-import math
 from pathlib import Path
 
-from margo.errors import MargoError, refuse
+from margo.errors import refuse
 from margo.formats.atomic import write_json
-from margo.formats.reading import read_json
+from margo.formats.reading import MOST, misfits, read_json, read_json_lines
 
 PLOTS = "plots.json"
 KINDS = ("line", "scatter", "histogram", "heatmap", "image")
+NUMBERS = [float]
+COMMON = {"title": str, "kind": set(KINDS), "x_label?": str, "y_label?": str, "note?": str, "x_log?": bool,
+          "y_log?": bool, "rows?": [(str, float)], "columns?": [(str, float)], "values?": [NUMBERS],
+          "region?": {"values": [NUMBERS], "x": NUMBERS, "y": NUMBERS},
+          "series?": [{"name?": (str, float, None)}]}  # fmt: skip
+SERIES = {"line": {"x": NUMBERS, "y": NUMBERS, "style?": {"line", "points"}},
+          "histogram": {"edges": NUMBERS, "counts": NUMBERS}}  # fmt: skip
 
 
 def read_progress(folder) -> list[dict]:
     """The lines of a trainer's ``progress.jsonl``, oldest first; none where there is no such file."""
     path = Path(folder) / "progress.jsonl"
-    if not path.exists():
-        return []
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except ValueError as error:
-        raise MargoError(f"{path}: not one JSON value a line ({error})") from None
+    return read_json_lines(path, {"iteration?": int, "seconds?": float}) if path.exists() else []
 
 
 def write_plots(folder, plots: list[dict]) -> Path:
@@ -47,7 +47,7 @@ def write_plots(folder, plots: list[dict]) -> Path:
 def read_plots(path) -> list[dict]:
     """The plots of one ``plots.json``."""
     plots = read_json(path)
-    refuse(plot_faults(plots), str(path))
+    refuse(plot_faults(plots), str(path), MOST)
     return plots
 
 
@@ -57,21 +57,25 @@ def plot_faults(plots) -> list[str]:
         return [f"found {type(plots).__name__}, expected a list of plots"]
     faults = []
     for number, plot in enumerate(plots, start=1):
-        if not isinstance(plot, dict) or not isinstance(plot.get("title"), str) or plot.get("kind") not in KINDS:
-            faults.append(f"plot {number}: needs a title and a kind of {', '.join(KINDS)}")
-            continue
-        check = {"histogram": _histogram, "heatmap": _heatmap, "image": _image}.get(plot["kind"], _series)
-        faults += [f"plot {number} ({plot['title']}): {fault}" for fault in check(plot)]
+        wrong = misfits(plot, COMMON)
+        if not wrong:
+            own = {"histogram": _histogram, "heatmap": _heatmap, "image": _image}.get(plot["kind"], _series)
+            wrong = misfits(plot.get("series", []), [SERIES.get(plot["kind"], SERIES["line"])], "series") or own(plot)
+        faults += [f"plot {number}{_title(plot)}: {fault}" for fault in wrong]
     return faults
 
 
+def _title(plot) -> str:
+    return f" ({plot['title']})" if isinstance(plot, dict) and isinstance(plot.get("title"), str) else ""
+
+
 def _series(plot: dict) -> list[str]:
-    faults = [] if plot.get("series") or plot.get("region") else ["no series"]
+    region = plot.get("region")
+    faults = [] if plot.get("series") or region else ["no series"]
     faults += _lengths(plot, "x", "y", 0, "as many numbers in x as in y")
-    if "region" in plot:
-        faults += _grid(plot["region"].get("values"))
-        faults += [f"region needs {axis}: [low, high]" for axis in "xy"
-                   if not _numbers(plot["region"].get(axis)) or len(plot["region"][axis]) != 2]  # fmt: skip
+    if region:
+        faults += _grid(region["values"])
+        faults += [f"region needs {axis}: [low, high]" for axis in "xy" if len(region[axis]) != 2]
     return faults
 
 
@@ -83,16 +87,14 @@ def _histogram(plot: dict) -> list[str]:
 def _lengths(plot: dict, first: str, second: str, more: int, told: str) -> list[str]:
     """Series that have not numbers in ``first``, ``more`` than in ``second``."""
     return [f"series {each.get('name')!r} needs {told}" for each in plot.get("series", [])
-            if not _numbers(each.get(first)) or not _numbers(each.get(second))
-            or len(each[first]) != len(each[second]) + more]  # fmt: skip
+            if not each[second] or len(each[first]) != len(each[second]) + more]  # fmt: skip
 
 
 def _heatmap(plot: dict) -> list[str]:
     faults = _grid(plot.get("values"))
-    for key, size in (("rows", len(plot.get("values") or [])), ("columns", len((plot.get("values") or [[]])[0]))):
-        if key in plot and len(plot[key]) != size:
-            faults.append(f"{len(plot[key])} labels for {size} {key}")
-    return faults
+    sizes = {} if faults else {"rows": len(plot["values"]), "columns": len(plot["values"][0])}
+    return faults + [f"{len(plot[key])} labels for {size} {key}" for key, size in sizes.items()
+                     if key in plot and len(plot[key]) != size]  # fmt: skip
 
 
 def _image(plot: dict) -> list[str]:
@@ -101,14 +103,5 @@ def _image(plot: dict) -> list[str]:
 
 
 def _grid(values) -> list[str]:
-    good = isinstance(values, list) and values and all(_numbers(row) and len(row) == len(values[0]) for row in values)
+    good = values and values[0] and all(len(row) == len(values[0]) for row in values)
     return [] if good else ["values must be rows of numbers of one length"]
-
-
-def _numbers(values) -> bool:
-    return isinstance(values, list) and len(values) > 0 and all(map(is_number, values))
-
-
-def is_number(value) -> bool:
-    """Finite, and not true or false."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

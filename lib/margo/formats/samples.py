@@ -7,9 +7,10 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import atomic
+from margo.formats.reading import MOST, read_rows
+from margo.knobs import brief, real, whole
 
 SPLITS = ("train", "test")
-MOST = 20  # faults shown
 
 
 @dataclass(frozen=True)
@@ -23,33 +24,29 @@ class Samples:
 
 def read_samples(path) -> dict[str, Samples]:
     """``{"train": Samples, "test": Samples}`` of a file, every cell checked."""
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise MargoError(f"{path}: cannot be read ({error})") from None
-    header = rows[0] if rows else []
+    rows = read_rows(path)
+    header = rows[0][1] if rows else []
     column = {name: header.index(name) for name in ("split", "speaker", "class") if name in header}
     features = [place for place, name in enumerate(header) if name not in column]
     if not {"split", "class"} <= column.keys() or not features:
-        raise MargoError(f"{path}: columns {', '.join(header)}; expected split, speaker (optional), class and features")
+        raise MargoError(f"{path}: columns {brief(header)}; expected split, speaker (optional), class and features")
     faults, found = [], {split: ([], [], []) for split in SPLITS}
-    for number, row in enumerate(rows[1:], 2):
+    for number, row in rows[1:]:
         if len(row) != len(header):
             faults.append(f"line {number}: {len(row)} cells, the header has {len(header)}")
             continue
         split = row[column["split"]]
         if split not in found:
-            faults.append(f"line {number}: split is {split!r}, expected {' or '.join(SPLITS)}")
+            faults.append(f"line {number}: split is {brief(split)}, expected {' or '.join(SPLITS)}")
             continue
         try:
-            values = [float(row[place]) for place in features]
-            label = int(row[column["class"]])
+            values = [real(row[place]) for place in features]
+            label = whole(row[column["class"]])
         except ValueError as error:
-            faults.append(f"line {number}: {error}")
+            faults.append(f"line {number}: a cell {error}")
             continue
-        if label < 0 or not np.isfinite(values).all():
-            faults.append(f"line {number}: class {label} and features must be numbers, the class 0 or more")
+        if not 0 <= label < len(rows):
+            faults.append(f"line {number}: class is {label}, expected 0 or more, and less than the number of rows")
             continue
         found[split][0].append(values)
         found[split][1].append(label)
@@ -58,7 +55,7 @@ def read_samples(path) -> dict[str, Samples]:
     faults += [f"no {split} rows" for split in SPLITS if not found[split][0] and not faults]
     if not faults:
         classes = range(max(*found["train"][1], *found["test"][1]) + 1)
-        faults += [f"class {label} has no train rows" for label in classes if label not in found["train"][1]]
+        faults += [f"class {label} has no train rows" for label in sorted(set(classes) - set(found["train"][1]))]
     refuse(faults, str(path), MOST)
     return {split: Samples(np.array(x), np.array(y), np.array(groups)) for split, (x, y, groups) in found.items()}
 

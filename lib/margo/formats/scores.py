@@ -22,12 +22,18 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_json, write_text
-from margo.formats.reading import read_json, read_text
+from margo.formats.reading import read_json, read_lines, read_rows, reading
+from margo.knobs import brief, whole
 from margo.score.interval import Rate
 
 METRICS = ("wer", "err")
 SETS = ("train", "dev", "test")
+RATE = {"percent": float, "errors": int, "total": int, "ci95": [float]}
+LAYOUT = {"system": str, "mixtures": int, "set": str, "metric": set(METRICS), **RATE, "ser?": RATE,
+          "seconds?": float, "runs?": [float], "missing?": [str],
+          "unit?": str, "task?": str, "choice?": str, "interval?": str}  # fmt: skip
 NEEDED = ("system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95")  # in score.json
+KINDS = ("ref", "hyp", "op", "#csid")  # lines of an utterance in per_utt
 GAP, EPSILON = "***", "<eps>"
 
 
@@ -154,9 +160,11 @@ def read_score(path) -> dict:
     path = Path(path)
     if path.is_dir():
         path = path.parent / "score.json" if path.name == "score" else path / "score.json"
-    value = read_json(path, "a score")
-    lacking = [key for key in NEEDED if not isinstance(value, dict) or key not in value]
-    refuse([f"no {key}" for key in lacking], f"{path}: not a score")
+    value = read_json(path, "a score", LAYOUT)
+    rates = [value, value.get("ser", value)]
+    good = all(each["total"] >= 1 and each["errors"] >= 0 and len(each["ci95"]) == 2 for each in rates)
+    if value["mixtures"] < 1 or not good:
+        raise MargoError(f"{path}: expected at least 1 in mixtures and total, 0 in errors, and two ends in ci95")
     return value
 
 
@@ -164,29 +172,36 @@ def read_per_utt(folder) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """``utterance -> (reference words, counts of correct, substitutions, insertions, deletions)`` of a score folder."""
     folder = Path(folder)
     path = (folder if folder.name == "score" else folder / "score") / "per_utt"
-    references: dict[str, tuple[str, ...]] = {}
-    counts: dict[str, np.ndarray] = {}
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
-        name, kind, *values = line.split()
-        if kind == "ref":
-            references[name] = tuple(value for value in values if value != GAP)
-        elif kind == "#csid":
-            if len(values) != 4 or not all(value.isdigit() for value in values):
-                raise MargoError(f"{path}:{number}: found {values}, expected four counts")
-            counts[name] = np.array(values, np.int64)
-    if references.keys() != counts.keys() or not counts:
-        raise MargoError(f"{path}: every utterance needs its ref and its #csid line")
-    return {name: (references[name], counts[name]) for name in counts}
+    told: dict[str, dict[str, list]] = {}
+    for number, line in read_lines(path):
+        name, kind, *values = line.split() if len(line.split()) > 1 else (line, "")
+        own = told.setdefault(name, {})
+        if kind not in KINDS or kind in own:
+            raise MargoError(f"{path}:{number}: found {brief(line)}, expected one line of each of {', '.join(KINDS)}")
+        with reading(f"{path}:{number}"):
+            own[kind] = [whole(value) for value in values] if kind == "#csid" else values
+    if not told:
+        raise MargoError(f"{path}: no utterances")
+    return {name: _reference(own, f"{path}: {name[:60]}") for name, own in told.items()}
+
+
+def _reference(own: dict[str, list], where: str) -> tuple[tuple[str, ...], np.ndarray]:
+    """Words and counts of one utterance's lines; what stands over an insertion is a gap, ``***`` elsewhere a word."""
+    ref, hyp, op, counts = (own.get(kind, ()) for kind in KINDS)
+    alike = counts == [op.count(letter) for letter in "CSID"] and sum(counts) == len(ref) == len(hyp) == len(op)
+    if not alike:
+        raise MargoError(f"{where}: needs as many words in its ref and hyp lines as letters in its op line, and a "
+                         "#csid line that counts each letter")  # fmt: skip
+    return tuple(word for word, letter in zip(ref, op) if letter != "I"), np.array(counts, np.int64)
 
 
 def read_confusions(folder) -> tuple[list[str], np.ndarray]:
     """Symbols [V] and counts [V + 1, V + 1] of ``folder/score/confusion.csv``; the last of both are ``<eps>``."""
     path = Path(folder) / "score" / "confusion.csv"
-    try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-        names, counts = rows[0][1:], np.array([[int(cell) for cell in row[1:]] for row in rows[1:]])
-    except (OSError, UnicodeDecodeError, ValueError, IndexError) as error:
-        raise MargoError(f"{path}: not a table of confusions ({error})") from None
-    if names[-1:] != [EPSILON] or counts.shape != (len(names), len(names)) or [row[0] for row in rows[1:]] != names:
+    with reading(path, "a table of confusions"):
+        rows = [row for _, row in read_rows(path)]
+        names, counts = rows[0][1:], np.array([[whole(cell) for cell in row[1:]] for row in rows[1:]])
+    square = counts.shape == (len(names), len(names)) and not (counts < 0).any()
+    if names[-1:] != [EPSILON] or not square or [row[0] for row in rows[1:]] != names:
         raise MargoError(f"{path}: not a table of confusions (rows and columns must be the same, {EPSILON} last)")
     return names[:-1], counts

@@ -27,8 +27,8 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 
 from margo.errors import refuse
-from margo.formats.reading import read_toml
-from margo.knobs import flag
+from margo.formats.reading import MOST, read_toml
+from margo.knobs import brief, flag
 
 SHIPPED = Path(__file__).parents[3] / "conf" / "systems.toml"
 VARIABLE = "MARGO_SYSTEMS"  # a recipe tells its steps of its --systems FILE by it
@@ -114,7 +114,7 @@ def system_of(folder) -> tuple[str, int | None]:
     """
     name = Path(folder).name
     system, _, mixtures = name.rpartition("_")
-    return (system, int(mixtures)) if system and mixtures.isdigit() else (name, None)
+    return (system, int(mixtures)) if system and re.fullmatch("[0-9]{1,9}", mixtures) else (name, None)
 
 
 def read_systems(extra=None) -> Systems:
@@ -131,7 +131,7 @@ def read_systems(extra=None) -> Systems:
 
 def read_table(path: Path) -> tuple[dict[int, Stage], dict[str, System]]:
     """Stages and rows of one file; a row with ``init`` comes after the row of what it is before training."""
-    table = read_toml(path)
+    table = read_toml(path, {"stage?": [dict], "system?": {...: dict}})
     faults = [f"{key}: expected [[stage]] and [system.NAME]" for key in table if key not in ("stage", "system")]
     stages, rows = {}, {}
     for value in table.get("stage", []):
@@ -152,7 +152,7 @@ def read_table(path: Path) -> tuple[dict[int, Stage], dict[str, System]]:
                 before = replace(row, name=f"{name}-init", label=f"{row.label}, before", what=what, step="", options={})
                 rows[before.name], row = replace(before, init=False), replace(row, start=before.name)
             rows[name] = row
-    refuse(faults, str(path))
+    refuse(faults, str(path), MOST)
     return stages, rows
 
 
@@ -165,7 +165,9 @@ def value_faults(kind, value: dict) -> list[str]:
         if name not in value:
             faults += [f"no {name}"] * (each.default is each.default_factory is MISSING)
         elif type(value[name]) is not wanted:
-            faults.append(f"{name} is {value[name]!r}, expected {wanted.__name__}")
+            faults.append(f"{name} is {brief(value[name])}, expected {wanted.__name__}")
+        elif wanted is list and not all(isinstance(item, str) for item in value[name]):
+            faults.append(f"{name} is {brief(value[name])}, expected a list of texts")
     return faults
 
 

@@ -3,8 +3,9 @@
 All give ``{"train": Table, "test": Table}`` (CSV: one table, under "all"); a missing value is NaN, a missing label -1.
 """
 
-import csv
 import gzip
+import math
+import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,12 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import read_npz, write_npz
+from margo.formats.reading import MOST, check_inflation, fitting, open_file, read_rows, reading, size_of
+from margo.knobs import real
 
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 MNIST = {"train": ("train-images", "train-labels"), "test": ("t10k-images", "t10k-labels")}
+FORMAT = "margo-table-1"
 MISSING = {"", "?", "na", "nan"}
 
 
@@ -29,15 +33,20 @@ class Table:
 
 
 def write_table(path, table: Table, **meta) -> None:
-    write_npz(path, {"format": "margo-table-1", "names": list(table.names), **meta}, {"x": table.x, "y": table.y})
+    write_npz(path, {"format": FORMAT, "names": list(table.names), **meta}, {"x": table.x, "y": table.y})
 
 
 def read_table(path) -> Table:
     """A table of :func:`write_table`."""
     meta, arrays = read_npz(path)
-    if meta.get("format") != "margo-table-1":
-        raise MargoError(f"{path}: not a table of margo (format {meta.get('format')!r})")
-    return Table(arrays["x"], arrays["y"], tuple(meta["names"]))
+    names = fitting(path, meta, {"format": {FORMAT}, "names": [str]}, "a table of margo")["names"]
+    with reading(path, "a table"):
+        x, y = arrays["x"], arrays["y"]
+        if x.ndim != 2 or x.dtype.kind not in "fiu" or y.shape != x.shape[:1] or y.dtype.kind != "i":
+            raise MargoError(f"x is {x.dtype} {x.shape}, y {y.dtype} {y.shape}; expected [N, D] and whole numbers [N]")
+        if np.isinf(x).any() or not ((y >= -1) & (y < len(names))).all():
+            raise MargoError(f"expected finite values (or NaN: missing), and classes from -1 to {len(names) - 1}")
+        return Table(x, y, tuple(names))
 
 
 def read_corpus(path) -> dict[str, Table]:
@@ -62,17 +71,31 @@ def read_usps(path) -> dict[str, Table]:
     """HDF5 with groups ``train`` and ``test``, each with ``data[N, D]`` and ``target[N]``."""
     import h5py
 
-    try:
-        with h5py.File(path, "r") as file:
-            faults = [
-                f"{group}/{name}: not there (found {', '.join(file.get(group, file).keys())})"
-                for group in ("train", "test") for name in ("data", "target") if f"{group}/{name}" not in file
-            ]  # fmt: skip
-            refuse(faults, str(path))
-            arrays = {group: (file[group]["data"][()], file[group]["target"][()]) for group in ("train", "test")}
-    except OSError as error:
-        raise MargoError(f"{path}: not an HDF5 file ({error})") from None
-    return {group: digits(path, group, x, y) for group, (x, y) in arrays.items()}
+    with open_file(path) as plain, reading(path, "HDF5"), h5py.File(plain, "r") as file:
+        places = [f"{group}/{name}" for group in ("train", "test") for name in ("data", "target")]
+        refuse([f"{place}: {fault}" for place in places for fault in _dataset_faults(file, place)], str(path))
+        sets = [file[place] for place in places]
+        check_inflation(path, sum(each.size * each.dtype.itemsize for each in sets), os.fstat(plain.fileno()).st_size)
+        arrays = [each[()] for each in sets]
+        return {"train": digits(path, "train", *arrays[:2]), "test": digits(path, "test", *arrays[2:])}
+
+
+def _dataset_faults(file, place: str) -> list[str]:
+    """Why there is no array of numbers at ``place`` that lies in the ``file`` itself."""
+    import h5py
+
+    group, name = place.split("/")
+    for holder, key in ((file, group), (file.get(group), name)):
+        if not isinstance(holder, h5py.Group) or key not in holder:
+            return [f"not there (found {', '.join(holder if isinstance(holder, h5py.Group) else file)})"]
+        if not isinstance(holder.get(key, getlink=True), h5py.HardLink):
+            return ["a link, expected the values themselves"]
+    held = file[place]
+    if not isinstance(held, h5py.Dataset) or held.dtype.kind not in "fiu" or not held.shape:
+        return ["expected an array of numbers"]
+    if held.external or held.is_virtual:
+        return ["its values are in other files, expected them here"]
+    return []
 
 
 def digits(path, group, x, y) -> Table:
@@ -94,33 +117,33 @@ def read_mnist(folder) -> dict[str, Table]:
     places = {stem: min(Path(folder).glob(f"{stem}*"), default=None) for stems in MNIST.values() for stem in stems}
     refuse([f"{stem}-idx*-ubyte[.gz] is not there" for stem, path in places.items() if path is None], str(folder))
     return {
-        group: digits(folder, group, read_idx(places[images], 3) / 255.0, read_idx(places[labels], 1))
+        group: digits(f"{places[images]} and {places[labels].name}", group,
+                      read_idx(places[images], 3) / 255.0, read_idx(places[labels], 1))
         for group, (images, labels) in MNIST.items()
-    }
+    }  # fmt: skip
 
 
 def read_idx(path, dimensions: int) -> np.ndarray:
     """An idx file, gzipped or not: magic 0 0 TYPE NDIM, big-endian sizes, values."""
     path = Path(path)
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-            content = file.read()
-    except (OSError, EOFError) as error:
-        raise MargoError(f"{path}: cannot be read ({error})") from None
-    if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in IDX_TYPES:
-        raise MargoError(f"{path}: not an idx file (starts with {content[:4].hex()}, expected 0000 and a type)")
-    count = content[3]
-    if count != dimensions:
-        raise MargoError(f"{path}: {count} dimensions, expected {dimensions}")
-    if len(content) < 4 + 4 * count:
-        raise MargoError(f"{path}: cut off in its header")
-    shape = struct.unpack(f">{count}I", content[4 : 4 + 4 * count])
-    kind = np.dtype(IDX_TYPES[content[2]])
-    values = np.frombuffer(content, np.uint8, offset=4 + 4 * count)
-    expected = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
-    if len(values) != expected:
-        raise MargoError(f"{path}: {len(values)} bytes of values, its header promises {expected} ({shape})")
-    return values.view(kind).reshape(shape).astype(kind.newbyteorder("="))
+    with open_file(path) as plain, reading(path, "idx"):
+        size = size_of(plain)
+        file = gzip.GzipFile(fileobj=plain) if path.suffix == ".gz" else plain
+        head = file.read(4)
+        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in IDX_TYPES:
+            raise MargoError(f"not an idx file (starts with {head.hex()}, expected 0000 and a type)")
+        if head[3] != dimensions:
+            raise MargoError(f"{head[3]} dimensions, expected {dimensions}")
+        sizes = file.read(4 * dimensions)
+        if len(sizes) < 4 * dimensions:
+            raise MargoError("cut off in its header")
+        shape, kind = struct.unpack(f">{dimensions}I", sizes), np.dtype(IDX_TYPES[head[2]])
+        expected = math.prod(shape) * kind.itemsize
+        check_inflation(path, expected, size)
+        values = file.read(expected + 1)
+        if len(values) != expected:
+            raise MargoError(f"{len(values)} bytes of values, its header promises {expected} ({shape})")
+        return np.frombuffer(values, kind).reshape(shape).astype(kind.newbyteorder("="))
 
 
 def read_csv(path, label: str = "") -> Table:
@@ -130,19 +153,16 @@ def read_csv(path, label: str = "") -> Table:
     must be a number.
     """
     path = Path(path)
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
+    rows = read_rows(path, "\t" if path.suffix == ".tsv" else ",")
     if len(rows) < 2:
         raise MargoError(f"{path}: expected a header line and at least one sample, found {len(rows)} lines")
-    header = [name.strip() for name in rows[0]]
+    header = [name.strip() for name in rows[0][1]]
     if label and label not in header:
         raise MargoError(f"{path}: no column {label!r}; it has {', '.join(header)}")
     last = len(header) - 1
     column = next((header.index(name) for name in (label, "label", "class", "target") if name in header), last)
     faults, values, labels = [], [], []
-    for number, row in enumerate(rows[1:], 2):
-        if not row:
-            continue
+    for number, row in rows[1:]:
         if len(row) != len(header):
             faults.append(f"line {number}: {len(row)} cells, the header has {len(header)}")
             continue
@@ -151,11 +171,11 @@ def read_csv(path, label: str = "") -> Table:
         numbers = []
         for name, cell in zip(header[:column] + header[column + 1 :], cells):
             try:
-                numbers.append(np.nan if cell.lower() in MISSING else float(cell))
-            except ValueError:
-                faults.append(f"line {number}: column {name} is {cell!r}, expected a number")
+                numbers.append(np.nan if cell.lower() in MISSING else real(cell))
+            except ValueError as error:
+                faults.append(f"line {number}: column {name} {error}")
         values.append(numbers)
-    refuse(faults, str(path), most=20)
+    refuse(faults, str(path), MOST)
     names = sorted({name for name in labels if name.lower() not in MISSING}, key=_by_number)
     number_of = {name: number for number, name in enumerate(names)}
     return Table(np.array(values), np.array([number_of.get(name, -1) for name in labels]), tuple(names))
@@ -163,6 +183,6 @@ def read_csv(path, label: str = "") -> Table:
 
 def _by_number(name: str):
     try:
-        return (0, float(name), name)
+        return (0, real(name), name)
     except ValueError:
         return (1, 0.0, name)

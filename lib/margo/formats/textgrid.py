@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
-from margo.formats.reading import read_text
+from margo.formats.reading import read_text, reading
+from margo.knobs import brief, real, whole
 
 SMALLEST = 1e-6  # seconds; gaps and overlaps below this are rounding
 
@@ -79,17 +80,24 @@ def _quoted(text: str) -> str:
 
 def read_textgrid(path) -> tuple[float, dict[str, list[Interval]]]:
     """``(duration, tiers)`` of a long-form TextGrid; intervals with an empty label are left out."""
-    head, *items = re.split(r"^\s*item \[\d+\]:\s*$", read_text(path), flags=re.MULTILINE)
-    end = re.search(r"^xmax = (\S+)", head, re.MULTILINE)
-    if 'Object class = "TextGrid"' not in head or not end:
-        raise MargoError(f"{path}: not a TextGrid in Praat's long text form")
-    tiers = {}
-    for item in items:
-        name = re.search(r'^\s*name = "((?:[^"]|"")*)"', item, re.MULTILINE)
-        found = re.findall(r'xmin = (\S+)\s+xmax = (\S+)\s+text = "((?:[^"]|"")*)"', item)
-        if name is None:
-            raise MargoError(f"{path}: a tier has no name")
-        tiers[name[1].replace('""', '"')] = [
-            Interval(float(start), float(stop), label.replace('""', '"')) for start, stop, label in found if label
-        ]
-    return float(end[1]), tiers
+    with reading(path, "a TextGrid"):
+        head, *items = re.split(r"^[ \t]*item \[[0-9]+\]:[ \t\r]*$", read_text(path), flags=re.MULTILINE)
+        end, size = re.search(r"^xmax = (\S+)", head, re.MULTILINE), re.search(r"^size = (\S+)", head, re.MULTILINE)
+        if 'Object class = "TextGrid"' not in head or not end or not size:
+            raise MargoError("not a TextGrid in Praat's long text form")
+        tiers = dict(map(_read_tier, items))
+        if len(tiers) != whole(size[1]):
+            raise MargoError(f"found {len(tiers)} tiers with names of their own, expected {size[1]}")
+        return real(end[1]), tiers
+
+
+def _read_tier(item: str) -> tuple[str, list[Interval]]:
+    name = re.search(r'^[ \t]*name = "((?:[^"]|"")*)"', item, re.MULTILINE)
+    size = re.search(r"^[ \t]*intervals: size = (\S+)", item, re.MULTILINE)
+    found = re.findall(r'xmin = (\S+)\s+xmax = (\S+)\s+text = "((?:[^"]|"")*)"', item)
+    if name is None or size is None:
+        raise MargoError(f"a tier has no {'name' if name is None else 'intervals'}")
+    if len(found) != whole(size[1]):
+        raise MargoError(f"tier {brief(name[1])}: found {len(found)} intervals, expected {size[1]}")
+    intervals = [Interval(real(start), real(stop), label.replace('""', '"')) for start, stop, label in found]
+    return name[1].replace('""', '"'), [interval for interval in intervals if interval.label]

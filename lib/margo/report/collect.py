@@ -1,6 +1,5 @@
 """What a run has to show: collected from its folders into one :class:`Report`."""
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 from margo.errors import MargoError
 from margo.formats.paper import Paper, read_paper
 from margo.formats.plots import PLOTS, read_plots, read_progress
+from margo.formats.reading import read_json
 from margo.formats.scores import NEEDED, read_score
 from margo.formats.systems import Systems, read_systems, system_of
 from margo.formats.transcripts import read_transcripts, read_utt2spk
@@ -19,6 +19,10 @@ from margo.runtime import record
 SETS = ("test", "dev", "train")
 DURATIONS = "durations.json"  # of an alignment: how long its words are
 WEIGHTS = "grammar.json"  # of a model: which weights of its grammar were chosen
+TRIED = {"errors": int, "wrong": int, "insertion_penalty?": float, "scale?": float}
+LAYOUT = {"chosen_on": str, "words": int, "strings": int, "before": TRIED, "after": TRIED, "tried": [TRIED]}
+SWEPT = {"chosen_on": str, "start": {...: float}, "curves": [{"radius": float}],
+         "best": {"radius": float, "epoch": int, "accuracy": {...: float}}}  # fmt: skip
 SWEEP = "sweep.json"  # of sweep_radius: accuracies by radius and epoch, and the best of them
 
 
@@ -100,14 +104,10 @@ def read_corpus(exp: Path) -> tuple[str, bool]:
     """``(name, synthetic?)`` from ``data/corpus.json``, which the data stage writes."""
     path = exp / "data" / "corpus.json"
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        name, synthetic = value["corpus"], value["synthetic"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise MargoError(f"{path}: needs {{corpus, synthetic}} to label results ({type(error).__name__}: {error}): "
-                         "run the data stage first (--stage 0)") from None  # fmt: skip
-    if not isinstance(name, str) or not isinstance(synthetic, bool):
-        raise MargoError(f"{path}: found {value}, expected a name in corpus and true or false in synthetic")
-    return name, synthetic
+        value = read_json(path, "what labels results", {"corpus": str, "synthetic": bool})
+    except MargoError as error:
+        raise MargoError(f"{error}: run the data stage first (--stage 0)") from None
+    return value["corpus"], value["synthetic"]
 
 
 def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str, systems: Systems) -> list[dict]:
@@ -177,10 +177,10 @@ def start_of(folder: Path, score: dict, systems: Systems) -> tuple[str, bool]:
     systems does. A start of another number of mixtures is none: it would not tell what the criterion did.
     """
     row, model = systems.rows.get(score["system"]), model_of(folder)
-    if row and row.init or model is None or "init" not in model.get("options", {}):
+    if row and row.init or model is None or not isinstance(model["options"].get("init"), str):
         return (row.start if row and row.start != row.name else ""), False
     same = model.get("chosen") == 0 and model.get("unchanged", True)
-    start, mixtures = system_of(model["from"] if same and "from" in model else model["options"]["init"])
+    start, mixtures = system_of(str(model["from"]) if same and "from" in model else model["options"]["init"])
     if start == score["system"] or mixtures not in (None, score["mixtures"]):
         return "", False
     return start, same
@@ -201,7 +201,7 @@ def read_weights(exp: Path) -> list[dict]:
     """The grammar's weights of every model that had them chosen."""
     keys = ("chosen_on", "words", "strings", "before", "after")
     rows = []
-    for folder, held in read_held(exp, WEIGHTS, (*keys, "tried"), "weights of a grammar"):
+    for folder, held in read_held(exp, WEIGHTS, LAYOUT, "weights of a grammar"):
         rows.append({**folder, **{key: held[key] for key in keys}, "tried": len(held["tried"])})
     return rows
 
@@ -209,21 +209,19 @@ def read_weights(exp: Path) -> list[dict]:
 def read_sweeps(exp: Path) -> list[dict]:
     """The best radius of LME's ball of every model that was a start with several."""
     rows = []
-    for folder, held in read_held(exp, SWEEP, ("chosen_on", "start", "best", "curves"), "accuracies by radius"):
+    for folder, held in read_held(exp, SWEEP, SWEPT, "accuracies by radius"):
+        if not held["best"]["accuracy"].keys() <= held["start"].keys():
+            raise MargoError(f"{exp / folder['folder'] / SWEEP}: sets in best that are not in start")
         tried = [curve["radius"] for curve in held["curves"]]
         rows.append({**folder, **held["best"], "start": held["start"], "chosen_on": held["chosen_on"], "tried": tried})
     return rows
 
 
-def read_held(exp: Path, name: str, keys: tuple[str, ...], what: str) -> Iterator[tuple[dict, dict]]:
+def read_held(exp: Path, name: str, layout: dict, what: str) -> Iterator[tuple[dict, dict]]:
     """Of every file ``name`` below ``exp`` the system, mixtures and folder that it is of, and what it holds."""
     for path in sorted(exp.rglob(name)):
         system, mixtures = system_of(path.parent)
-        try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            held = {key: held[key] for key in keys}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise MargoError(f"{path}: not {what} ({type(error).__name__}: {error})") from None
+        held = read_json(path, what, layout)
         yield {"system": system, "mixtures": mixtures, "folder": str(path.parent.relative_to(exp))}, held
 
 
@@ -237,11 +235,9 @@ def read_durations(exp: Path) -> tuple[str, list[dict]] | None:
     if not paths:
         return None
     path = paths[max(paths)]
-    try:
-        words = json.loads(path.read_text(encoding="utf-8"))["words"]
-        words = [{key: word[key] for key in ("word", "tokens", "median_ms", "at_minimum")} for word in words]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise MargoError(f"{path}: not durations of words ({type(error).__name__}: {error})") from None
+    row = {"word": str, "tokens": int, "median_ms": float, "at_minimum": float}
+    words = read_json(path, "durations of words", {"words": [row]})["words"]
+    words = [{key: word[key] for key in row} for word in words]
     return str(path.parent.relative_to(exp)), words
 
 

@@ -2,8 +2,8 @@
 
 from html import escape
 
-from margo.formats.plots import is_number
 from margo.formats.systems import Systems, system_of
+from margo.knobs import is_number
 from margo.report import svg
 from margo.report.collect import Report
 from margo.report.columns import LEVEL, MEASURES, headings, shown

@@ -7,10 +7,12 @@ inputs are the same; else it says which differ.
 
 import json
 import time
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_json, write_npz, write_text
+from margo.formats.reading import read_json
 from margo.knobs import flag
 from margo.runtime import record
 from margo.runtime.options import plain
@@ -75,7 +77,7 @@ def begin(step) -> None:
     """Decide between a new run, the same run resumed, and a refusal; leaves ``started.json`` as the run's identity."""
     options = {key: value for key, value in plain(step.options).items() if key not in NEUTRAL}
     identity = {"options": options, "inputs": step.inputs}
-    finished, unfinished = record.read(step.out), read_started(step.out)
+    finished, unfinished = record.read(step.out), read_started(step.out, step.options.overwrite)
     differing = []
     for held, what in ((finished, "a finished model"), (unfinished, "an unfinished run")):
         differing = differences(held, identity) if held else []
@@ -88,10 +90,13 @@ def begin(step) -> None:
     write_json(step.out / STARTED, identity)
 
 
-def read_started(folder: Path) -> dict | None:
+def read_started(folder: Path, overwrite: bool = False) -> dict | None:
     """What an unfinished run in ``folder`` was asked; None where there is none to go on with."""
     path = folder / STARTED
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() and newest(folder) else None
+    if not path.exists() or not newest(folder):
+        return None
+    with suppress(MargoError) if overwrite else nullcontext():
+        return read_json(path, "what a run was asked", {"options": dict, "inputs": {...: str}})
 
 
 def differences(old: dict, new: dict) -> list[str]:

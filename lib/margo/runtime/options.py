@@ -8,11 +8,12 @@ import argparse
 import difflib
 import json
 import runpy
-import tomllib
 import typing
 from dataclasses import MISSING, fields
 from pathlib import Path
 
+from margo.errors import MargoError
+from margo.formats.reading import read_toml
 from margo.knobs import TRUTHS, flag, kind_of, limits, spoken, typed, value_faults
 
 FILES, TRAINING, OTHERS, RUNNING = "files", "training", "settings", "running"  # headings of --help
@@ -190,11 +191,9 @@ def spelled_out(argv: list[str], declared: dict, hints: dict) -> list[str]:
 def read_conf(path: Path, name: str, options_class, programs: dict[str, Path]) -> tuple[dict, list[str]]:
     """Values of the table ``[name]`` of a TOML file, and all that is wrong in any of its tables."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}, [f"{path}: no such file"]
-    except (OSError, ValueError) as error:
-        return {}, [f"{path}: {error}"]
+        tables = read_toml(path)
+    except MargoError as error:
+        return {}, [str(error)]
     values, faults = {}, []
     for table, held in tables.items():
         if not isinstance(held, dict):

@@ -9,18 +9,23 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from margo.errors import MargoError
 from margo.formats.atomic import write_json
+from margo.formats.reading import read_json
 from margo.runtime.options import plain
 
 NAME = "step.json"
+BLANK = {"argv": [], "options": {}, "inputs": {}, "seconds": 0.0}  # of a folder that another program made
+LAYOUT = {"status": str, "outputs": {...: str}, "step?": str, "argv?": [str], "options?": dict, "inputs?": {...: str},
+          "seconds?": float, "packages?": {...: str}}  # fmt: skip
 PACKAGES = ("margo", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundfile", "kaldiio")
 
 
 def read(folder) -> dict | None:
     """The record in ``folder``, or None where there is none that can be read."""
     try:
-        return json.loads((Path(folder) / NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return BLANK | read_json(Path(folder) / NAME, "a record of a step", LAYOUT)
+    except MargoError:
         return None
 
 

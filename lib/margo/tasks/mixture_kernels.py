@@ -8,6 +8,7 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz, write_text
+from margo.formats.reading import fitting, reading
 from margo.formats.samples import Samples, read_samples
 from margo.kernel import pairs
 from margo.kernel.artificial import bayes
@@ -81,14 +82,14 @@ def read_systems(folder) -> tuple[dict, list[tuple[pairs.PairSystem, pairs.PairS
     """``(meta, [(initial, trained) of each run])`` of a model folder."""
     path = Path(folder) / "model.npz"
     meta, arrays = read_npz(path)
-    if meta.get("format") != FORMAT:
-        raise MargoError(f"{path}: not a model of train_kernel (format {meta.get('format')!r})")
+    fitting(path, meta, {"format": {FORMAT}, "space": str, "runs": int, "files": int, "mixtures": int})
 
     def system(prefix):
         own = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
         return pairs.from_arrays(meta["space"], own)
 
-    return meta, [(system(f"initial{run}_"), system(f"final{run}_")) for run in range(meta["runs"])]
+    with reading(path, "a model of train_kernel"):
+        return meta, [(system(f"initial{run}_"), system(f"final{run}_")) for run in range(meta["runs"])]
 
 
 def write_result(step, system: str, mixtures: int, split: str, truths, predictions, groups, seconds=None, extra=None):

@@ -38,7 +38,7 @@ class Aligned:
 def model_for(folder, speech: Speech) -> HmmSet:
     """The model in ``folder``, once it is sure that ``speech`` has the features it was trained on."""
     hmms = read_model(Path(folder) / "model.npz")
-    same_features(hmms.meta["features"], speech.features, f"{speech.folder}: the features")
+    same_features(hmms.meta.get("features", {}), speech.features, f"{speech.folder}: the features")
     return hmms
 
 

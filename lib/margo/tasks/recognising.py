@@ -20,7 +20,7 @@ class Recogniser:
     def __init__(self, folder, confidence_scale: float):
         path = Path(folder) / "model.npz"
         self.hmms = read_model(path)
-        self.options = options_of(self.hmms.meta["features"], str(path))
+        self.options = options_of(self.hmms.meta.get("features", {}), str(path))
         if self.options.cmvn == "speaker":
             raise MargoError(f"{folder}: the model expects features normalised per speaker, which one file cannot give")
         self.graph = recognition_graph(self.hmms)

@@ -114,7 +114,7 @@ def training_seconds(decode_folder) -> float | None:
     """
     decoded = record.read(decode_folder) or record.read(Path(decode_folder).parent) or {}
     model = decoded.get("options", {}).get("model")
-    trained = record.read(model) if model else None
+    trained = record.read(model) if isinstance(model, str) and model else None
     if trained is None:
         return None
     return max(trained["seconds"], sum(line.get("seconds", 0) for line in read_progress(Path(model))))

@@ -27,6 +27,7 @@ class Item:
     words: tuple[str, ...]
     speaker: str
     place: tuple[str, int]  # archive, byte offset
+    columns: int  # of its features
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,21 @@ def read(folder) -> Speech:
     """The feature folder, with every fault named at once."""
     folder = Path(folder)
     places = features.read_scp(folder)
-    data = datadir.read(folder)
+    data, made = datadir.read(folder), features.read_options(folder)
     items = tuple(
-        Item(utterance.name, utterance.words, utterance.speaker, places[utterance.name])
+        Item(utterance.name, utterance.words, utterance.speaker, places[utterance.name], made["dimension"])
         for utterance in data
         if utterance.name in places
     )
     if not items:
         raise MargoError(f"{folder}: no utterance has features")
-    return Speech(folder, features.read_options(folder), items)
+    return Speech(folder, made, items)
 
 
 def load(chunk, hmms=None) -> list[tuple]:
     """``(name, x[T, D] float32, words)`` of every item of a chunk, as ``hmms`` sees it; NaN marks missing values."""
-    utterances = ((item.name, features.read_matrix(item.place, allow_missing=True), item.words) for item in chunk)
+    read = partial(features.read_matrix, allow_missing=True)
+    utterances = ((item.name, read(item.place, columns=item.columns), item.words) for item in chunk)
     return [(name, x if hmms is None else hmms.padded(x), words) for name, x, words in utterances]
 
 

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
-from margo.errors import MargoError
+from margo.errors import MargoError, refuse
 from margo.estimate.ml import grown
 from margo.estimate.start import Moments, moments
 from margo.formats.models import write_model
 from margo.formats.plots import PLOTS, write_plots
+from margo.formats.reading import MOST, fitting
 from margo.formats.transcripts import read_nbest
 from margo.knobs import Knobs, knob
 from margo.model.bigram import bigram_counts, log_bigram
@@ -60,7 +62,7 @@ def train(criterion, options, step, start=None, folds=None) -> None:
     for folder, model in zip(folders, models):
         if criterion.diagonal:
             model.pool.require("diagonal", f"{folder}: {criterion.name}")
-    lists = read_lists(options, step) if getattr(options, "nbest", None) else None
+    lists = read_lists(options, step, data, models[0]) if getattr(options, "nbest", None) else None
     with step.place() as where:
         corpus = speech.Corpus(data, where, step, models[0] if models else None, lists)
         errors = partial(tuning.judged, data=dev, where=where, options=options) if dev and criterion.picks else None
@@ -109,20 +111,25 @@ def weighed(hmms: HmmSet, first: dict, criterion, options, data, dev, folds, whe
     return hmms
 
 
-def read_lists(options, step) -> dict[str, list[tuple[str, ...]]]:
+def read_lists(options, step, data: speech.Speech, hmms: HmmSet) -> dict[str, list[tuple[str, ...]]]:
     """The strings of every utterance from the folder ``--nbest``, once it is sure that they are those of the model
     ``--init`` on ``--data``, and enough."""
     folder = step.input(options.nbest, made_by="nbest")
-    listing = record.of(folder)
+    listing = fitting(folder / record.NAME, record.of(folder), {"options": {"model": str, "data": str, "n": int}})
     for kind, ours in (("model", options.init), ("data", options.data)):
         theirs = listing["options"][kind]
-        if listing["inputs"][theirs] != step.inputs[str(ours)]:
+        if listing["inputs"].get(theirs) != step.inputs[str(ours)]:
             raise MargoError(f"--nbest {folder}: lists of {theirs}, which is not what {ours} is now; give the lists of "
                              "that, or none")  # fmt: skip
     if listing["options"]["n"] <= options.competitors:
         raise MargoError(f"--nbest {folder}: {listing['options']['n']} strings an utterance, --competitors "
                          f"{options.competitors} needs {options.competitors + 1}")  # fmt: skip
-    return read_nbest(folder / "nbest.jsonl")
+    lists = read_nbest(folder / "nbest.jsonl")
+    faults = [f"{item.name}: no list" for item in data.items if not lists.get(item.name)]
+    faults += [f"{name}: {word} is not a word of the model" for name, strings in lists.items()
+               for word in sorted({*chain(*strings)} - hmms.word_index.keys())]  # fmt: skip
+    refuse(faults, str(folder / "nbest.jsonl"), MOST)
+    return lists
 
 
 NEW = {"init": False}  # what only a model that is made anew has use for

@@ -6,6 +6,7 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz
+from margo.formats.reading import fitting, reading
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.kernel.hmm_pairs import WordPair, train_word_pair
 from margo.kernel.hmm_scorespace import Frames, score, silence_states, word_model
@@ -108,10 +109,10 @@ def read_pairs(folder, n_words: int) -> tuple[dict, list[tuple]]:
     """``(meta, [(pair, initial, trained)])`` of a model folder."""
     path = Path(folder) / "kernels.npz"
     meta, arrays = read_npz(path)
-    if meta.get("format") != FORMAT:
-        raise MargoError(f"{path}: not a model of train_word_kernel (format {meta.get('format')!r})")
+    fitting(path, meta, {"format": {FORMAT}, "space": str, "per_frame": bool})
 
     def machine(stage, number):
         return WordPair(*(arrays[f"{stage}{number}_{part}"] for part in PARTS))
 
-    return meta, [(pair, machine("initial", n), machine("final", n)) for n, pair in enumerate(pairs(n_words))]
+    with reading(path, "a model of train_word_kernel"):
+        return meta, [(pair, machine("initial", n), machine("final", n)) for n, pair in enumerate(pairs(n_words))]

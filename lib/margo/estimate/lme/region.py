@@ -16,7 +16,7 @@ from margo.estimate.lme.model import move
 from margo.estimate.lme.solver import METHODS, solve
 from margo.estimate.lme.tokens import Pairs, choose_tokens, make_pairs, make_problem, value_of
 from margo.estimate.paths import find_paths, searcher
-from margo.knobs import knob
+from margo.knobs import knob, real, whole
 from margo.model.hmm import HmmSet
 
 QUANTILES = (5, 25, 50, 75, 95)  # per cent, of the margins shown by epoch
@@ -53,7 +53,7 @@ class LmeOptions(PatienceOptions):
 
     def faults(self) -> list[str]:
         faults = super().faults()
-        if self.tokens != "all" and not (self.tokens.isdigit() and int(self.tokens) > 0):
+        if self.tokens != "all" and not _positive(self.tokens, whole):
             faults.append(f"--tokens is {self.tokens}, expected all, or a whole number above 0")
         if self.radius != "auto" and not _positive(self.radius):
             faults.append(f"--radius is {self.radius}, expected auto, or r^2 / K above 0 (0.001 to 0.1 is usual)")
@@ -62,9 +62,9 @@ class LmeOptions(PatienceOptions):
         return faults
 
 
-def _positive(text: str) -> bool:
+def _positive(text: str, number=real) -> bool:
     try:
-        return float(text) > 0
+        return number(text) > 0
     except ValueError:
         return False
 

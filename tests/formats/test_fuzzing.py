@@ -1,0 +1,46 @@
+"""Spoilt files, three thousand of them, over every reader; and that no reader was forgotten."""
+
+import ast
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fuzzing
+
+FORMATS = Path(fuzzing.ROOT) / "lib" / "margo" / "formats"
+TOOLS = "reading.py"  # what readers are made of: fuzzed through them
+
+
+def readers() -> set[str]:
+    """Names of the public functions of ``formats`` that read files."""
+    trees = {path.name: ast.parse(path.read_text()) for path in FORMATS.glob("*.py") if path.name != TOOLS}
+    names = {node.name for tree in trees.values() for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return {name for name in names if name.startswith("read_") or name in ("read", "audio_info")}
+
+
+def test_every_public_reader_is_among_the_cases():
+    told = {word.rpartition(".")[2] for name in fuzzing.all_cases() for word in name.split()[:1]}
+    assert readers() <= told, readers() - told
+    assert {"conf", "read_started"} <= told
+
+
+def test_three_thousand_spoilt_files_are_read_rightly_or_refused_by_name():
+    command = [sys.executable, "-W", "error::RuntimeWarning", fuzzing.__file__, "17", "3000"]
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]  # decoders in C may end the whole program
+    wrong = json.loads(done.stdout)
+    assert not wrong, json.dumps(wrong[:5], indent=1)
+    assert time.perf_counter() - began < 240  # a quiet machine needs about fifteen seconds
+
+
+def test_the_fuzzer_sees_what_is_wrong(tmp_path):
+    sound = fuzzing.Case({"a.txt": b"3"}, "a.txt", lambda folder: float((folder / "a.txt").read_text()))
+    fuzzing.put(sound, tmp_path)
+    assert fuzzing.outcome(sound, tmp_path) == ""
+    (tmp_path / "a.txt").write_text("1e999")
+    assert "not finite" in fuzzing.outcome(sound, tmp_path)
+    (tmp_path / "a.txt").write_text("three")
+    assert "ValueError" in fuzzing.outcome(sound, tmp_path)
