@@ -29,7 +29,9 @@ from margo.errors import refuse
 from margo.formats.reading import read_toml
 from margo.knobs import flag
 
-SHIPPED = Path(__file__).parents[3] / "conf" / "systems.toml"
+PACKED = Path(__file__).parents[1] / "share"  # where a wheel has what stands at the root of a clone
+HOME = PACKED if PACKED.is_dir() else Path(__file__).parents[3]  # of steps, local, recipes and conf
+SHIPPED = HOME / "conf" / "systems.toml"
 VARIABLE = "MARGO_SYSTEMS"  # a recipe tells its steps of its --systems FILE by it
 FAMILIES = ("hmm", "gmm", "kernel", "reference")
 READABLE = ("nbest",)
@@ -170,7 +172,7 @@ def row_faults(name: str, value: dict, path: Path) -> list[str]:
     if not set(value.get("reads", ())) <= set(READABLE):
         faults.append(f"reads is {value['reads']}, expected some of {', '.join(READABLE)}")
     step = value.get("step", "")
-    place = path.parent / step if step.endswith(".py") else SHIPPED.parents[1] / "steps" / f"{step}.py"
+    place = path.parent / step if step.endswith(".py") else HOME / "steps" / f"{step}.py"
     if step and not place.is_file():
         faults.append(f"step is {step}: no file {place}")
     for key, values in value.get("options", {}).items():

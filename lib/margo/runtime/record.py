@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -10,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from margo.formats.atomic import write_json
+from margo.formats.systems import HOME
 from margo.runtime.options import plain
 
 NAME = "step.json"
-PACKAGES = ("margo", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundfile", "kaldiio")
+PACKAGES = ("margo-speech", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundfile", "kaldiio")
 
 
 def read(folder) -> dict | None:
@@ -90,8 +90,10 @@ def peak_memory() -> float:
 
 
 def commit() -> str | None:
-    """Commit of the checkout this file is in, where there is one."""
-    command = ["git", "-C", os.path.dirname(__file__), "rev-parse", "HEAD"]
+    """Commit of the clone that margo runs from; None where it was installed, be that within another's checkout."""
+    if not (HOME / ".git").exists():
+        return None
+    command = ["git", "-C", str(HOME), "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=5).stdout.strip() or None
     except (OSError, subprocess.TimeoutExpired):

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
-from margo.formats.systems import read_systems
+from margo.formats.systems import HOME, read_systems
 from margo.knobs import Knobs, knob
 from margo.runtime import record
 from margo.runtime.options import RUNNING, parse
@@ -183,8 +183,7 @@ def interruptible(step: Step):
 
 def programs(script: Path) -> dict[str, Path]:
     """Files of all steps, of the local programs and of what stands beside ``script``, by name."""
-    root = Path(__file__).parents[3]
-    folders = (root / "local", root / "steps", script.parent)
+    folders = (HOME / "local", HOME / "steps", script.parent)
     return {path.stem: path for folder in folders for path in folder.glob("*.py")}
 
 
