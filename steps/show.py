@@ -1,7 +1,5 @@
 """Show what is in an experiment folder: a model, its training, or any step's record.
 
---htk FILE also writes the model as HTK's hmmdefs.
-
 Example: steps/show.py exp/tidigits/ml_1 --unit one
 """
 
@@ -15,7 +13,6 @@ from margo.runtime.step import Knobs, knob, main
 class Options(Knobs):
     folder: Path = knob(positional=True, help="folder of a step")
     unit: str = knob("", "show the parameters of this unit too")
-    htk: Path | None = knob(None, "file to write the model to, in HTK's format")
 
 
 def run(options: Options, step):
@@ -35,18 +32,13 @@ def run(options: Options, step):
     if row and model.is_file():
         print(describe_system(row))
     if not model.is_file() or read_npz(model)[0].get("kind") != KIND:
-        if options.unit or options.htk:
-            raise MargoError(f"{options.folder}: no HMMs here, which --unit and --htk are about")
+        if options.unit:
+            raise MargoError(f"{options.folder}: no HMMs here, which --unit is about")
         return
     hmms = read_model(model)
     print(describe_model(hmms))
     if options.unit:
         print(describe_unit(hmms, options.unit))
-    if options.htk:
-        from margo.formats.htk import write_hmmdefs
-
-        write_hmmdefs(options.htk, hmms)
-        print(f"wrote {options.htk}")
 
 
 if __name__ == "__main__":

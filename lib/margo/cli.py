@@ -1,7 +1,7 @@
 """The command ``margo``: every step and local program by its name, and the recipes.
 
-``margo decode ...`` is ``python steps/decode.py ...`` and ``margo recipe tidigits ...`` is ``recipes/tidigits/run.sh ...``
-of the clone or the wheel that margo was imported from; a recipe's folder is then ``exp/<recipe>`` in the current one.
+``margo decode ...`` is ``python steps/decode.py ...``, and ``margo recipe tidigits ...`` that recipe's ``run.sh``, of
+the clone or the wheel that margo was imported from; a recipe's folder is then ``exp/<recipe>`` in the current one.
 """
 
 import ast
@@ -16,6 +16,7 @@ from margo.formats.systems import HOME
 
 GROUPS = {
     "using a model": "recognise decode nbest align score score_alignment compare show",
+    "from and to HTK and Kaldi": "import_htk export_htk",
     "data and features": "validate_data make_mfcc make_tables",
     "training word models": "train_ml train_mce train_mmi train_mm train_lme sweep_radius",
     "classifiers of samples": "train_gmm train_ebw train_hybrid train_margin test_gmm tune sweep_labels sweep_missing "
@@ -23,8 +24,8 @@ GROUPS = {
     "generative kernels": "train_kernel test_kernel select_kernel compare_schemes test_references train_word_kernel "
     "test_word_kernel plot_kernel",
     "what a run came to": "report pool plot_confusions",
-    "corpora to data folders": "deterding_data digits_data fsdd_data gaussians_data isolet_data mini_corpus spirals_data "
-    "tidigits_data timit_data words_data",
+    "corpora to data folders": "deterding_data digits_data fsdd_data gaussians_data isolet_data mini_corpus "
+    "spirals_data tidigits_data timit_data words_data",
     "for recipes": "plan",
 }
 USAGE = """usage: margo VERB [options]           one step; margo VERB --help shows its options

@@ -118,13 +118,35 @@ def test_a_model_refuses_features_made_otherwise_and_names_the_key(root, exp, tm
     assert done.returncode == 1 and "lifter is 0.0, expected 22.0" in done.stderr
 
 
-def test_show_tells_what_a_folder_holds_and_exports_to_htk(root, exp, tmp_path):
-    done = step(root, "show", exp / "ml_1", "--unit", "B", "--htk", tmp_path / "hmmdefs")
+def test_show_tells_what_a_folder_holds(root, exp, tmp_path):
+    done = step(root, "show", exp / "ml_1", "--unit", "B")
     assert done.returncode == 0, done.stderr
     assert "system     ML: maximum likelihood" in done.stdout
     assert "criterion  ml" in done.stdout and "unit B" in done.stdout
-    assert '~h "B"' in (tmp_path / "hmmdefs").read_text()
     assert step(root, "show", tmp_path).returncode == 1
+
+
+def test_a_model_goes_to_htk_and_comes_back(root, exp, tmp_path):
+    """Definitions, words, grammar and front end: what comes back decodes to the same words and scores."""
+    out, back = tmp_path / "htk", tmp_path / "back"
+    done = step(root, "export_htk", "--model", exp / "ml_1", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].startswith("HVite -C config -H macros -H hmmdefs -S files.scp")
+    assert "39<NULLD><MFCC_E_D_A><DIAGC>" in (out / "hmmdefs").read_text()
+    record = json.loads((exp / "mfcc" / "dev" / "mfcc.json").read_text())
+    done = step(root, "import_htk", "--hmmdefs", out / "macros", out / "hmmdefs", "--dict", out / "dict", "--net",
+                out / "wdnet", "--hcopy", out / "hcopy.conf", "--sample-rate", record["sample_rate"], "--out",
+                back)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    tables = []
+    for number, model in enumerate((exp / "ml_1", back)):
+        place = tmp_path / f"decode{number}"
+        done = step(root, "decode", "--model", model, "--data", exp / "mfcc" / "dev", "--out", place)
+        assert done.returncode == 0, done.stderr
+        rows = [line.split() for line in (place / "dev" / "scores").read_text().splitlines()]
+        tables.append(((place / "dev" / "hyp").read_text(), np.array([float(row[1]) for row in rows])))
+    assert tables[0][0] == tables[1][0]
+    np.testing.assert_allclose(tables[1][1], tables[0][1], rtol=1e-6)
 
 
 def test_full_covariances_are_trained_decoded_aligned_and_refused_where_they_do_not_fit(root, exp, tmp_path):
@@ -146,5 +168,5 @@ def test_full_covariances_are_trained_decoded_aligned_and_refused_where_they_do_
     for name in ("train_mce", "train_mmi", "train_mm", "train_lme", "train_word_kernel"):
         done = step(root, name, "--data", train, "--init", full, "--out", tmp_path / name)
         assert done.returncode == 1 and "needs diagonal covariances, the model has full ones" in done.stderr, name
-    done = step(root, "show", full, "--htk", tmp_path / "hmmdefs")
+    done = step(root, "export_htk", "--model", full, "--out", tmp_path / "htk")
     assert done.returncode == 1 and "an HTK file needs diagonal covariances" in done.stderr

@@ -186,7 +186,8 @@ def _read_shorten(file, header: _Sphere, count: int, name: str) -> np.ndarray:
     try:
         import av
     except ImportError:
-        raise MargoError(f"{name}: SPHERE with embedded shorten needs PyAV: pip install 'margo-speech[sphere]'") from None
+        needed = "SPHERE with embedded shorten needs PyAV: pip install 'margo-speech[sphere]'"
+        raise MargoError(f"{name}: {needed}") from None
     file.seek(0)
     try:
         with av.open(file, format="nistsphere") as container:
