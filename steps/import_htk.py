@@ -64,7 +64,8 @@ def run(options: Options, step):
         words, timed = htk.labels(step.input_file(options.mlf), [path.stem for path in paths])
         offsets = write_ark(step.output("data/feats.ark"), step.output("data/feats.scp"),
                             htk.parameters(paths, record, kind or htk.kind_of(record)))  # fmt: skip
-        datadir.write(step.out / "data", [datadir.Utterance(name, name, words[name], feats=f"feats.ark:{offset}")
+        ark = (step.out / "data" / "feats.ark").resolve()
+        datadir.write(step.out / "data", [datadir.Utterance(name, name, words[name], feats=f"{ark}:{offset}")
                                           for name, offset in offsets.items()])  # fmt: skip
         for table in ("text", "utt2spk", "spk2utt"):
             step.output(f"data/{table}")

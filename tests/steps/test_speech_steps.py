@@ -97,6 +97,24 @@ def test_alignments_cover_every_frame_and_agree_with_each_other(root, exp, tmp_p
     assert set(read_textgrid(grid)[1]) == {"words", "units"}
 
 
+def test_decoding_tells_when_words_were_said(root, exp, tmp_path):
+    """The same words and scores as without times; each word lies within its recording, and is in both files."""
+    dev = exp / "mfcc" / "dev"
+    for name, more in (("plain", ()), ("timed", ("--ctm", "true", "--textgrid", "true"))):
+        done = step(root, "decode", "--model", exp / "ml_1", "--data", dev, "--out", tmp_path / name, *more)
+        assert done.returncode == 0, done.stderr
+    for file in ("hyp", "scores"):
+        assert (tmp_path / "plain/dev" / file).read_text() == (tmp_path / "timed/dev" / file).read_text()
+    rows = read_ctm(tmp_path / "timed/dev/hyp.ctm")
+    hyp = dict(line.split() for line in (tmp_path / "plain/dev/hyp").read_text().splitlines())
+    assert {row.utterance: row.word for row in rows} == hyp and all(0 <= row.confidence <= 1 for row in rows)
+    for row in rows:
+        length, tiers = read_textgrid(tmp_path / "timed/dev/textgrid" / f"{row.utterance}.TextGrid")
+        (said,) = [interval for interval in tiers["words"] if interval.label]
+        assert said.label == row.word and said.start == pytest.approx(row.start, abs=1e-3)
+        assert said.end <= length + 1e-6 and said.end == pytest.approx(row.end, abs=2e-3)
+
+
 def test_nbest_lists_are_sorted_distinct_and_hold_the_reference_score(exp):
     rows = [json.loads(line) for line in (exp / "nbest" / "ml_1" / "nbest.jsonl").read_text().splitlines()]
     assert rows
@@ -147,6 +165,22 @@ def test_a_model_goes_to_htk_and_comes_back(root, exp, tmp_path):
         tables.append(((place / "dev" / "hyp").read_text(), np.array([float(row[1]) for row in rows])))
     assert tables[0][0] == tables[1][0]
     np.testing.assert_allclose(tables[1][1], tables[0][1], rtol=1e-6)
+
+
+def test_a_model_and_its_alignments_go_to_kaldi_and_come_back(root, exp, tmp_path):
+    out, back = tmp_path / "kaldi", tmp_path / "back"
+    done = step(root, "export_kaldi", "--model", exp / "ml_1", "--ali", exp / "ali" / "ml_1", "--out", out)
+    assert done.returncode == 0, done.stderr
+    done = step(root, "import_kaldi", "--mdl", out / "final.mdl", "--phones", out / "phones.txt", "--lexicon",
+                out / "lexicon.txt", "--features", exp / "mfcc" / "dev", "--ali", out / "ali.scp", "--silence", "sil",
+                "--out", back)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    ours, theirs = (dict(kaldiio.load_ark(str(place / "ali.ark"))) for place in (exp / "ali" / "ml_1", back / "ali"))
+    assert ours.keys() == theirs.keys()
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    assert (exp / "ali" / "ml_1" / "phones.ctm").read_text() == (back / "ali" / "phones.ctm").read_text()
+    done = step(root, "decode", "--model", back, "--data", exp / "mfcc" / "dev", "--out", tmp_path / "d")
+    assert done.returncode == 0, done.stderr
 
 
 def test_full_covariances_are_trained_decoded_aligned_and_refused_where_they_do_not_fit(root, exp, tmp_path):

@@ -345,9 +345,10 @@ def _feats_of(name: str, value: str, folder: Path, faults: _Faults) -> str:
     elif not colon or not offset.isdigit():
         faults.add("bad feats.scp", f"{name}: {value!r} (expected archive:offset)")
     else:
-        inside = folder / ark
-        if inside.is_file():
-            return f"{inside}:{offset}"
-        if not Path(ark).is_file():
-            faults.add("feature archive missing", f"{name}: {value}")
+        from margo.formats.features import find_archive
+
+        found = find_archive(ark, folder, name, int(offset))
+        if found is not None:
+            return f"{found}:{offset}"
+        faults.add("feature archive missing", f"{name}: {value}")
     return value

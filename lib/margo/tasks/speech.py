@@ -54,6 +54,8 @@ class Speech:
 def read(folder) -> Speech:
     """The feature folder, with every fault named at once."""
     folder = Path(folder)
+    if (folder / "cmvn.scp").is_file():
+        raise MargoError(f"{folder}: has cmvn.scp, which is not applied here: make_mfcc --cmvn speaker applies it")
     places = features.read_scp(folder)
     data = datadir.read(folder)
     items = tuple(
