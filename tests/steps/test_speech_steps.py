@@ -72,6 +72,18 @@ def test_recognise_takes_switches_before_files_and_one_channel_of_several(root, 
     assert done.returncode == 0 and len(done.stdout.split()) == 6 and done.stdout.startswith("with_some_spaces 1 ")
 
 
+def test_recognise_reads_standard_input_and_hears_nothing_in_silence(root, exp, tmp_path):
+    _, path = wav_of(exp)
+    command = [sys.executable, root / "steps" / "recognise.py", "--model", exp / "ml_1"]
+    with open(path, "rb") as file:
+        piped = subprocess.run([*command, "-"], stdin=file, capture_output=True)
+    plain = subprocess.run([*command, path], capture_output=True)
+    assert piped.returncode == 0 and piped.stdout == plain.stdout.replace(path.encode(), b"-")
+    soundfile.write(tmp_path / "quiet.wav", np.zeros(60 * 16000), 16000)
+    done = step(root, "recognise", "--model", exp / "ml_1", tmp_path / "quiet.wav")
+    assert done.returncode == 0 and done.stdout == f"{tmp_path / 'quiet.wav'}:\n"
+
+
 def test_recognise_names_a_file_too_short_for_a_window_and_wrong_settings(root, exp, tmp_path):
     soundfile.write(tmp_path / "tiny.wav", np.zeros(20), 16000)
     done = step(root, "recognise", "--model", exp / "ml_1", tmp_path / "tiny.wav")
