@@ -112,6 +112,12 @@ def system_of(folder) -> tuple[str, int | None]:
     return (system, int(mixtures)) if system and mixtures.isdigit() else (name, None)
 
 
+def models_in(folder) -> list[str]:
+    """Names of the folders in ``folder`` that hold a model, in the order of their systems and sizes."""
+    names = [path.parent.name for path in Path(folder).glob("*/model.npz")]
+    return sorted(names, key=lambda name: (system_of(name)[0], system_of(name)[1] or 0))
+
+
 def read_systems(extra=None) -> Systems:
     """The shipped table; rows and stages of ``extra`` (or of what the recipe named) are added or take others' place."""
     extra = extra or os.environ.get(VARIABLE)

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
-from margo.formats.systems import HOME, read_systems
+from margo.formats.systems import HOME, models_in, read_systems
 from margo.knobs import Knobs, knob
 from margo.runtime import record
 from margo.runtime.options import RUNNING, parse
@@ -99,7 +99,9 @@ class Step:
             where = f"run stage {stage} first (--stage {stage})" if stage is not None else f"run {made_by} first"
             lacks = "no step.json with status ok" if folder.is_dir() else "no such folder"
             lacks = "a file, expected a folder" if folder.is_file() else lacks
-            raise MargoError(f"{folder} is not complete ({lacks}): {where}")
+            others = [] if folder.exists() or not made_by.startswith("train") else models_in(folder.parent)
+            there = f"; models there: {' '.join(others)}" * bool(others)
+            raise MargoError(f"{folder} is not complete ({lacks}): {where}{there}")
         self.inputs[str(folder)] = record.digest(origin["outputs"])
         return folder
 
