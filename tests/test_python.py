@@ -20,7 +20,7 @@ def place(root, tmp_path_factory):
     (command,) = re.findall(r"```bash\nmargo (.*)\n```", text)
     words = re.findall(r'"([^"]*)"|(\S+)', command)
     for argv in (["mini_corpus", "tidigits", "--size", "tiny", "--out", corpus],
-                 [*(quoted or plain for quoted, plain in words), "--corpus", corpus, "--nj", "1", "--conf", root / "conf/demo.toml"]):  # fmt: skip
+                 [*(quoted or plain for quoted, plain in words), "--corpus", corpus, "--nj", "1"]):  # fmt: skip
         done = subprocess.run([sys.executable, "-m", "margo", *argv], cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     return folder

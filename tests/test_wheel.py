@@ -97,15 +97,19 @@ def test_a_run_from_the_wheel(installed, tmp_path):
     run("margo", "recipe", "tidigits", "--corpus", "corpus", "--stop-stage", "1", "--nj", "1")
     made = tmp_path / "exp" / "tidigits" / "mfcc" / "test"
     assert "make_mfcc" in run("margo", "show", made)
+    assert "done       0 data; 1 features\n" in run("margo", "show", "exp/tidigits")
     assert json.loads((made / "step.json").read_text())["commit"] is None
     run("python", "-c", "from margo.score.align import align; align([('a',)], [('b',)])")
     assert list((tmp_path / "cache" / "margo").rglob("*.nbi")), "compiled code belongs to the user's cache"
     assert digests(package) == before
 
 
-def test_every_program_is_a_verb_of_one_group():
+def test_every_program_is_a_verb_and_shown_once(monkeypatch):
     grouped = [name for names in cli.GROUPS.values() for name in names.split()]
-    assert sorted(grouped) == sorted(cli.verbs())
+    assert len(grouped) == len(set(grouped)) and {*grouped} <= cli.verbs().keys()
+    monkeypatch.setitem(cli.GROUPS, "for recipes", "")  # one that is new, and that no group names
+    shown = re.findall(r"^  (\w+) ", cli.overview(), re.M)
+    assert sorted(shown) == sorted([*cli.verbs(), *cli.recipes()]) and "\nothers:\n  plan " in cli.overview()
     assert all(cli.title(path) and len(cli.title(path)) <= 96 for path in cli.verbs().values())
 
 

@@ -28,6 +28,7 @@ GROUPS = {
     "spirals_data tidigits_data timit_data words_data",
     "for recipes": "plan",
 }
+OTHERS = "others"  # heading of programs that no group names
 USAGE = """usage: margo VERB [options]           one step; margo VERB --help shows its options
        margo recipe NAME [options]    a whole recipe, in exp/NAME unless --exp says otherwise
        margo --version"""
@@ -54,8 +55,10 @@ def title(path: Path) -> str:
 
 def overview() -> str:
     known, lines = verbs(), [margo.__doc__, "", USAGE]
-    for group, names in GROUPS.items():
-        lines += ["", f"{group}:", *(f"  {name:<18} {title(known[name])}" for name in names.split())]
+    named = {group: names.split() for group, names in GROUPS.items()}
+    rest = [name for name in known if not any(name in names for names in named.values())]
+    for group, names in {**named, **({OTHERS: rest} if rest else {})}.items():
+        lines += ["", f"{group}:", *(f"  {name:<18} {title(known[name])}" for name in names)]
     lines += ["", "recipes:", *(f"  {name:<18} {title(path)}" for name, path in recipes().items())]
     return "\n".join(lines)
 

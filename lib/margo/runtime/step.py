@@ -20,6 +20,9 @@ from margo.knobs import Knobs, knob
 from margo.runtime import record
 from margo.runtime.options import RUNNING, parse
 
+EXTRAS = {"classify": "sklearn optuna h5py", "solvers": "cvxpy clarabel scs", "mosek": "mosek", "sphere": "av",
+          "cluster": "distributed dask_jobqueue", "corpora": "espeakng_loader", "pandas": "pandas"}  # fmt: skip
+
 __all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main"]
 
 
@@ -183,6 +186,13 @@ def interruptible(step: Step):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def needed(error: ModuleNotFoundError) -> str:
+    """What to install where a package of an extra is not there."""
+    module = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules.split()), None)
+    return f"needs {module}: pip install 'margo-speech[{extra}]'" if extra else f"internal error: {error}"
+
+
 def programs(script: Path) -> dict[str, Path]:
     """Files of all steps, of the local programs and of what stands beside ``script``, by name."""
     folders = (HOME / "local", HOME / "steps", script.parent)
@@ -208,6 +218,9 @@ def main(description: str, options_class, run) -> None:
     except MargoError as error:
         step.log(traceback.format_exc())
         sys.exit(f"{name}: {error}")
+    except ModuleNotFoundError as error:
+        step.log(traceback.format_exc())
+        sys.exit(f"{name}: {needed(error)}")
     except KeyboardInterrupt:
         step.log("interrupted")
         print(f"{name}: interrupted", file=sys.stderr)
