@@ -11,7 +11,7 @@ from margo.errors import MargoError
 from margo.formats.htk import read_mlf
 from margo.formats.models import read_model, write_model
 from margo.model.grammar import with_grammar
-from margo.tasks.htk_exchange import KEPT, copy, export_model, import_model, kept_names, parameter_paths
+from margo.tasks.htk_exchange import KEPT, copy, export_model, import_model, kept_names, labels, parameter_paths
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +124,15 @@ def test_hvites_weights_of_connected_words(htk):
     assert hmms.meta["htk_kind"] == "MFCC_E_D_A" and hmms.meta["features"] == {"variant": "given", "dimension": 39}
     with pytest.raises(MargoError, match="insertion-penalty does nothing: the model's grammar is isolated"):
         import_model(model, htk / "dict", htk / "wdnet", insertion_penalty=-50.0)
+
+
+def test_labels_with_times_are_kept(htk):
+    words, timed = labels(htk / "strings" / "rec_p-50.0.mlf", ["george_test0000"])
+    assert words == {"george_test0000": ("eight", "three", "four", "two")}
+    assert (timed[1].word, timed[1].start, timed[1].duration) == ("three", pytest.approx(0.52), pytest.approx(0.42))
+    assert labels(htk / "ref.mlf", ["0_george_0"]) == ({"0_george_0": ("zero",)}, [])
+    with pytest.raises(MargoError, match="x: no labels"):
+        labels(htk / "ref.mlf", ["x"])
 
 
 def test_what_does_not_fit_together_is_refused(htk, tmp_path):
