@@ -9,6 +9,7 @@ help:
 	@echo "make test     run the tests"
 	@echo "make bench    run the benchmarks against peers; writes benchmarks/results.json"
 	@echo "make lint     check the style"
+	@echo "make wheel    build the package margo-speech, with its command, steps and recipes, into dist/"
 	@echo "make install  install margo and what its recipes need into .venv"
 
 .venv/.made:
@@ -41,7 +42,10 @@ test: .venv/.test
 bench: .venv/.test
 	$(BIN)/python benchmarks/run.py
 
+wheel: .venv/.made
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
 lint: .venv/.lint
 	$(BIN)/ruff check .
 
-.PHONY: help install demo test bench lint
+.PHONY: help install demo test bench wheel lint

@@ -1,7 +1,7 @@
 """The voice of the embedded corpora: espeak-ng through ctypes, loaded by ``mini_corpus.py`` alone, in own processes.
 
-espeak-ng is GPL-3 and comes from the ``espeakng-loader`` wheel (``pip install 'margo[corpora]'``). It keeps state from
-one utterance to the next, so the same audio needs the same utterances in the same order in a fresh process.
+espeak-ng is GPL-3 and comes from the ``espeakng-loader`` wheel (``pip install 'margo-speech[corpora]'``). It keeps
+state from one utterance to the next, so the same audio needs the same utterances in the same order in a fresh process.
 """
 
 import ctypes
@@ -63,7 +63,7 @@ class Synthesiser:
             import espeakng_loader
         except ImportError:
             raise SystemExit(
-                "mini_corpus: the embedded corpora need the espeakng-loader package: pip install 'margo[corpora]'"
+                "mini_corpus: the embedded corpora need espeakng-loader: pip install 'margo-speech[corpora]'"
             ) from None
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
         self._voice_file = scratch / "voice"

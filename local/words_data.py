@@ -56,10 +56,22 @@ def run(options: Options, step):
     for name in write_sets(options.out, sets, "words", synthetic=False):
         step.output(name)
     for which, rows in sets.items():
+        carry_cmvn(folders[which] or options.train, step, which, {row.speaker for row in rows})
         unknown = sorted({word for row in rows for word in row.words} - vocabulary)
         unheard = f"; not in train: {' '.join(unknown[:10])}{' ...' * (len(unknown) > 10)}" if unknown else ""
         speakers, words = len({row.speaker for row in rows}), sum(len(row.words) for row in rows)
         step.say(f"{which}: {speakers} speakers, {len(rows)} utterances, {words} words{unheard}")
+
+
+def carry_cmvn(folder: str, step, which: str, speakers: set) -> None:
+    """The lines of the folder's cmvn.scp, where it has one, that tell of the speakers; make_mfcc applies them."""
+    from margo.formats.atomic import write_text
+    from margo.formats.features import read_scp
+
+    if (Path(folder) / "cmvn.scp").is_file():
+        places = {who: place for who, place in read_scp(folder, "cmvn.scp").items() if who in speakers}
+        lines = [f"{who} {Path(ark).resolve()}:{offset}\n" for who, (ark, offset) in sorted(places.items())]
+        write_text(step.output(f"{which}/cmvn.scp"), "".join(lines))
 
 
 def leave_out(rows: list, speaker: str) -> tuple[list, list]:

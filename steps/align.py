@@ -27,11 +27,9 @@ def run(options: Options, step):
     from functools import partial
 
     from margo.formats.atomic import write_json
-    from margo.formats.ctm import TimedWord, write_ctm
+    from margo.formats.ctm import write_ctm
     from margo.formats.features import write_ark
-    from margo.formats.textgrid import Interval, write_textgrid
     from margo.runtime.parallel import map_chunks
-    from margo.signal.times import boundary_times
     from margo.tasks import passes, speech
 
     step.input(options.model, made_by="train_ml")
@@ -45,25 +43,13 @@ def run(options: Options, step):
             dropped += part[1]
     speech.check_dropped(dropped, data, step)
 
-    def timed(kind):
-        for utterance in done:
-            at = boundary_times(data.features, len(utterance.states))
-            for word, start, end, *sure in getattr(utterance, kind):
-                yield TimedWord(utterance.name, at[start], at[end] - at[start], word, *sure)
-
     write_ark(step.output("ali.ark"), step.output("ali.scp"), ((a.name, a.states) for a in done))
-    write_ctm(step.output("ali.ctm"), timed("words"))
-    write_ctm(step.output("phones.ctm"), timed("units"))
+    write_ctm(step.output("ali.ctm"), passes.times_of(data.features, done, "words"))
+    write_ctm(step.output("phones.ctm"), passes.times_of(data.features, done, "units"))
     write_json(step.output("durations.json"), {"words": passes.durations(hmms, data.features, done)})
     if options.textgrid:
         for utterance in done:
-            at = boundary_times(data.features, len(utterance.states))
-            tiers = {
-                kind: [Interval(at[s], at[e], name) for name, s, e, *_ in getattr(utterance, kind)]
-                for kind in ("words", "units")
-            }
-            path = step.output(f"textgrid/{utterance.name}.TextGrid")
-            write_textgrid(path, at[-1], tiers)
+            passes.write_grid(step.output(f"textgrid/{utterance.name}.TextGrid"), data.features, utterance)
     frames = sum(len(utterance.states) for utterance in done)
     score = sum(utterance.score for utterance in done) / max(frames, 1)
     step.say(f"align: {len(done)} utterances, {frames} frames, {score:.4f} nats a frame")

@@ -1,8 +1,8 @@
 """Recognise the utterances of one or more feature folders with a model; writes OUT/<set>/hyp.
 
 A set is named after its feature folder. The model's own grammar is used, with its weights unless others are given here;
-scores are log-likelihoods of the best path. --penalties (and --scales) also count the errors under each of them, where
-there are transcripts, as a table in OUT/<set>/weights.
+scores are log-likelihoods of the best path. --ctm and --textgrid tell when each word was said. --penalties (and
+--scales) also count the errors under each of them, where there are transcripts, as a table in OUT/<set>/weights.
 
 Example: steps/decode.py --model exp/tidigits/mce_1 --data exp/tidigits/mfcc/dev exp/tidigits/mfcc/test \
 --out exp/tidigits/decode/mce_1
@@ -22,6 +22,9 @@ class Options(Parallel):
     beam: float = knob(0.0, "give up states this far under the best of their frame; 0 searches everything", least=0)
     insertion_penalty: float | None = knob(None, "added to the score for every word, instead of the model's own")
     scale: float | None = knob(None, "factor of a bigram's log probabilities, instead of the model's own", above=0)
+    ctm: bool = knob(False, "write <set>/hyp.ctm too: words with times and confidences")
+    textgrid: bool = knob(False, "write <set>/textgrid/<utterance>.TextGrid too: words and units for Praat")
+    confidence_scale: float = knob(0.1, "acoustic scale of the confidences", above=0)
     penalties: tuple[float, ...] = knob((), "insertion penalties to count errors with, a table for each set")
     scales: tuple[float, ...] = knob((), "scales of a bigram to count errors with", above=0)
 
@@ -42,8 +45,12 @@ def run(options: Options, step):
             hmms = passes.model_for(options.model, data)
             hmms = with_weights(hmms, insertion_penalty=options.insertion_penalty, scale=options.scale)
             function = partial(passes.decode, hmms, options.beam or float("inf"))
+            if options.ctm or options.textgrid:
+                function = partial(passes.timed_decode, hmms, options.beam or float("inf"), options.confidence_scale)
             parts = step.progress(map_chunks(function, data.chunks, where), len(data.chunks), f"decode {folder.name}")
             rows = [row for part in parts for row in part]
+            if options.ctm or options.textgrid:
+                rows = write_times(rows, data, options, step)
             lost = [(name, "no path fits its frames") for name, words, _, _ in rows if words is None]
             speech.check_dropped(lost, data, step)
             write_transcripts(step.output(f"{folder.name}/hyp"), {name: words or () for name, words, _, _ in rows})
@@ -54,6 +61,22 @@ def run(options: Options, step):
                 table = tuning.table(hmms, data, options.penalties, options.scales, where)
                 write_text(step.output(f"{folder.name}/weights"), table)
                 print(table, end="")
+
+
+def write_times(found: list, data, options: Options, step) -> list[tuple]:
+    """The files with times, and the rows that decoding without them has."""
+    from margo.formats.ctm import write_ctm
+    from margo.tasks import passes
+
+    done, which = [each for each in found if each], data.folder.name
+    if options.ctm:
+        write_ctm(step.output(f"{which}/hyp.ctm"), passes.times_of(data.features, done, "words"))
+    for utterance in done if options.textgrid else ():
+        passes.write_grid(step.output(f"{which}/textgrid/{utterance.name}.TextGrid"), data.features, utterance)
+    return [
+        (each.name, tuple(word for word, *_ in each.words), each.score, len(each.states)) if each
+        else (item.name, None, -float("inf"), 0) for each, item in zip(found, data.items)
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Features of a Kaldi data folder: feats.ark/.scp, how they were made (mfcc.json), and the folder's own tables.
 
-A folder that comes with feats.scp keeps those features. An utterance that cannot be used is dropped and named; more
-than 5 % of them, and the step fails.
+A folder that comes with feats.scp keeps those features, normalised with its cmvn.scp where --cmvn is speaker. An
+utterance that cannot be used is dropped and named; more than 5 % of them, and the step fails.
 
 Example: steps/make_mfcc.py --data exp/tidigits/data/train --conf conf/mfcc.toml --out exp/tidigits/mfcc/train
 """
@@ -46,8 +46,9 @@ def run(options: Options, step):
     with step.place() as where:
         record, features = features_of(data, plain_options(options), options.allow_pipes, where, options.channel)
         offsets = write_ark(step.output("feats.ark"), step.output("feats.scp"), kept(features))
+    ark = (options.out / "feats.ark").resolve()
     rows = [
-        replace(row, audio=None, recording=None, start=None, end=None, feats=f"feats.ark:{offsets[row.name]}")
+        replace(row, audio=None, recording=None, start=None, end=None, feats=f"{ark}:{offsets[row.name]}")
         for row in data
         if row.name in offsets
     ]

@@ -4,13 +4,18 @@ set -Eeuo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 recipe=$(basename "$(cd "$(dirname "$0")" && pwd)")
 python=python3
-if [ -x "$root/.venv/bin/python" ]; then python=$root/.venv/bin/python; fi
+exp=$root/exp/$recipe
+program=recipes/$recipe/run.sh
+if [ -n "${MARGO_PYTHON:-}" ]; then  # the command `margo recipe` runs this
+    python=$MARGO_PYTHON exp=exp/$recipe program="margo recipe $recipe"
+elif [ -x "$root/.venv/bin/python" ]; then
+    python=$root/.venv/bin/python
+fi
 
 # Options of every recipe, with their defaults; a run.sh may change these, and adds its own with `options+=(name)`.
 stage=""
 stop_stage=""
 corpus=""
-exp=$root/exp/$recipe
 nj=2
 seed=0
 cluster=""
@@ -40,7 +45,7 @@ show_help() {  # the header comment of run.sh, and what is the same for all reci
     while IFS= read -r line; do
         case $line in
             '#!'*) ;;
-            '# '*) echo "${line#\# }" ;;
+            '# '*) line=${line#\# }; echo "${line/recipes\/$recipe\/run.sh/$program}" ;;
             '#') echo ;;
             *) break ;;
         esac
@@ -63,7 +68,7 @@ show_help() {  # the header comment of run.sh, and what is the same for all reci
 
 parse_options() {
     local name variable known
-    invocation="recipes/$recipe/run.sh$(for name; do [[ $name =~ ^[[:alnum:].-]+(\ [[:alnum:].-]+)+$ ]] && printf ' "%s"' "$name" || printf ' %q' "$name"; done)"
+    invocation="$program$(for name; do [[ $name =~ ^[[:alnum:].-]+(\ [[:alnum:].-]+)+$ ]] && printf ' "%s"' "$name" || printf ' %q' "$name"; done)"
     while [ $# -gt 0 ]; do
         case $1 in
             -h|--help) read_plan; show_help ;;

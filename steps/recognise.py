@@ -1,6 +1,8 @@
 """Transcribe audio files with a trained model: a line a file, or --ctm times, or --json everything.
 
-The model's folder holds all that is needed: how features are made, the words and the grammar.
+The model's folder holds all that is needed: how features are made, the words and the grammar. Of silence, and of
+sounds held longer than any word is, nothing is printed. A file named - is standard input; recordings of more than a
+minute are taken in pieces, cut where they are quiet.
 
 Example: steps/recognise.py --model exp/tidigits/mce_1 one.wav two.wav --ctm true
 """
@@ -14,7 +16,7 @@ from margo.runtime.step import Knobs, knob, main
 @dataclass(frozen=True)
 class Options(Knobs):
     model: Path = knob(help="folder of the model")
-    files: tuple[Path, ...] = knob(positional=True, help="audio files")
+    files: tuple[Path, ...] = knob(positional=True, help="audio files; - reads one from standard input")
     ctm: bool = knob(False, "print word times and confidences, CTM form", group="output")
     json: bool = knob(False, "print a JSON object a file", group="output")
     scale: float = knob(0.1, "acoustic scale of the confidences", above=0)
@@ -26,6 +28,7 @@ class Options(Knobs):
 
 def run(options: Options, step):
     import json
+    import sys
 
     from margo.errors import MargoError
     from margo.formats.ctm import TimedWord, ctm_line
@@ -36,7 +39,8 @@ def run(options: Options, step):
     failed = []
     for file in options.files:
         try:
-            result = recogniser.transcribe(file, options.channel)
+            recording = sys.stdin.buffer.read() if str(file) == "-" else file
+            result = recogniser.transcribe(recording, options.channel)
         except MargoError as error:
             failed.append(str(error))
             continue
@@ -47,7 +51,7 @@ def run(options: Options, step):
             for word in result["words"]:
                 print(ctm_line(TimedWord(name, word["start"], word["duration"], word["word"], word["confidence"])))
         else:
-            print(f"{file}: {result['text']}")
+            print(f"{file}: {result['text']}".rstrip(" "))
     if failed:
         raise MargoError("\n".join(failed))
 

@@ -1,6 +1,6 @@
-"""Show what is in an experiment folder: a model, its training, or any step's record.
+"""Show what is in an experiment folder: of a run its stages, models, error rates and the best; of a step its record.
 
---htk FILE also writes the model as HTK's hmmdefs.
+Of a model's folder also what the model is; --unit shows the parameters of one of its units.
 
 Example: steps/show.py exp/tidigits/ml_1 --unit one
 """
@@ -13,9 +13,8 @@ from margo.runtime.step import Knobs, knob, main
 
 @dataclass(frozen=True)
 class Options(Knobs):
-    folder: Path = knob(positional=True, help="folder of a step")
+    folder: Path = knob(positional=True, help="folder of a run, or of a step in it")
     unit: str = knob("", "show the parameters of this unit too")
-    htk: Path | None = knob(None, "file to write the model to, in HTK's format")
 
 
 def run(options: Options, step):
@@ -23,10 +22,16 @@ def run(options: Options, step):
     from margo.formats.atomic import read_npz
     from margo.formats.models import KIND, read_model
     from margo.formats.systems import read_systems
+    from margo.report.overview import describe_run, is_run, missing_model
     from margo.runtime import record
     from margo.tasks.showing import describe_model, describe_record, describe_system, describe_unit
 
     held = record.of(options.folder)
+    if is_run(options.folder):
+        print(describe_run(options.folder))
+        return
+    if held is None and not options.folder.is_dir():
+        raise missing_model(options.folder)
     if held is None:
         raise MargoError(f"{options.folder}: no step ended well here (no step.json with status ok)")
     print(describe_record(held))
@@ -35,18 +40,13 @@ def run(options: Options, step):
     if row and model.is_file():
         print(describe_system(row))
     if not model.is_file() or read_npz(model)[0].get("kind") != KIND:
-        if options.unit or options.htk:
-            raise MargoError(f"{options.folder}: no HMMs here, which --unit and --htk are about")
+        if options.unit:
+            raise MargoError(f"{options.folder}: no HMMs here, which --unit is about")
         return
     hmms = read_model(model)
     print(describe_model(hmms))
     if options.unit:
         print(describe_unit(hmms, options.unit))
-    if options.htk:
-        from margo.formats.htk import write_hmmdefs
-
-        write_hmmdefs(options.htk, hmms)
-        print(f"wrote {options.htk}")
 
 
 if __name__ == "__main__":

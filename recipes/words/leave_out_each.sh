@@ -7,7 +7,7 @@ for speaker in $speakers; do runs+=("$exp/$speaker"); done
 
 if (( stage <= 7 )); then
     for speaker in $speakers; do
-        start_job "$0" "$@" --leave-out "$speaker" --exp "$exp/$speaker" --stop-stage $(( stop_stage < 7 ? stop_stage : 7 ))
+        start_job bash "$0" "$@" --leave-out "$speaker" --exp "$exp/$speaker" --stop-stage $(( stop_stage < 7 ? stop_stage : 7 ))
         await "$!" || exit
     done
 fi

@@ -305,7 +305,7 @@ def test_bad_shorten_is_refused(samples):
 
 def test_shorten_without_pyav_says_what_to_install(samples, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(MargoError, match=r"a.sph: .*margo\[sphere\]"):
+    with pytest.raises(MargoError, match=r"a.sph: .*margo-speech\[sphere\]"):
         read_audio(shorten_sphere(samples[:10] // 100), name="a.sph")
 
 

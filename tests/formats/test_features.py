@@ -10,7 +10,8 @@ import pytest
 
 from margo.errors import MargoError
 from margo.formats.atomic import write_json
-from margo.formats.features import read_matrix, read_options, read_scp, read_vector, write_ark
+from margo.formats.features import read_cmvn, read_matrix, read_options, read_scp, read_vector, write_ark
+from margo.signal.cmvn import normalise
 from margo.signal.front_end import MfccOptions, describe, describe_given
 
 
@@ -37,11 +38,11 @@ def test_kaldiio_reads_what_we_write(tmp_path, matrices, monkeypatch):
     states = {name: np.arange(len(x)) * 7 for name, x in matrices.items()}
     write(tmp_path, matrices.items())
     write(tmp_path, states.items(), "ali")
-    monkeypatch.chdir(tmp_path)
-    for theirs in (kaldiio.load_scp("feats.scp"), dict(kaldiio.load_ark("feats.ark"))):
+    monkeypatch.chdir("/")  # from anywhere
+    for theirs in (kaldiio.load_scp(str(tmp_path / "feats.scp")), dict(kaldiio.load_ark(str(tmp_path / "feats.ark")))):
         assert list(theirs) == list(matrices)
         assert all(np.array_equal(theirs[name], matrices[name]) for name in matrices)
-    theirs = kaldiio.load_scp("ali.scp")
+    theirs = kaldiio.load_scp(str(tmp_path / "ali.scp"))
     assert all(theirs[name].dtype == np.int32 and np.array_equal(theirs[name], states[name]) for name in states)
 
 
@@ -74,6 +75,31 @@ def test_the_archive_beside_the_list_comes_first(tmp_path, matrices, monkeypatch
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c" / "feats.scp").write_text("utt-0 a/feats.ark:6\n")
     assert np.array_equal(read_matrix(read_scp(tmp_path / "c")["utt-0"]), matrices["utt-0"])
+
+
+def test_a_copied_folder_reads_its_own_archive(tmp_path, matrices):
+    """Though its list names the other's, which is still there; and a strange archive of that name is passed over."""
+    write(tmp_path / "a", matrices.items())
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "c").mkdir()
+    for place, holder in (("b", "b"), ("c", "a")):
+        if place == "c":
+            write(tmp_path / "c", [("other", np.ones((2, 5)))])
+            shutil.copy(tmp_path / "a" / "feats.scp", tmp_path / "c")
+        ark, _ = read_scp(tmp_path / place)["utt-2"]
+        assert ark == str(tmp_path / holder / "feats.ark")
+
+
+def test_kaldis_statistics_by_speaker(tmp_path, matrices):
+    x = matrices["utt-3"].astype(np.float64)
+    sums = np.zeros((2, 6))
+    sums[0, :5], sums[0, 5], sums[1, :5] = x.sum(axis=0), len(x), (x**2).sum(axis=0)
+    kaldiio.save_ark(str(tmp_path / "c.ark"), {"ann": sums}, scp=str(tmp_path / "cmvn.scp"))
+    stats = read_cmvn(tmp_path)["ann"]
+    np.testing.assert_allclose(normalise(x, stats, True, True).std(axis=0), 1, rtol=1e-5)
+    kaldiio.save_ark(str(tmp_path / "c.ark"), {"ann": sums[:1]}, scp=str(tmp_path / "cmvn.scp"))
+    with pytest.raises(MargoError, match=r"shape \(1, 6\), expected sums and squares"):
+        read_cmvn(tmp_path)
 
 
 def test_missing_values_only_where_allowed(tmp_path, matrices):

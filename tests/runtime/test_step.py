@@ -36,6 +36,8 @@ def run(options, step):
         step.input(options.data, made_by=options.made_by)
     if options.fault == "disk":
         raise OSError(28, "No space left on device")
+    if options.fault.startswith("import "):
+        raise ModuleNotFoundError(options.fault, name=options.fault.split()[1])
     if options.fault == "words":
         print("naïve \\udcff.wav")
         return
@@ -135,3 +137,12 @@ def test_the_work_of_another_step_is_left_alone(program, tmp_path):
     assert done.returncode == 1 and done.stderr == f"do_others: {out}: holds what do_things made; give another --out\n"
     assert (out / "step.json").read_bytes() == made
     assert call(program, "--out", out, "--fault", "none").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [("sklearn.svm", "needs sklearn: pip install 'margo-speech[classify]'\n"), ("margo.lost", "internal error: ")],
+)
+def test_a_package_that_is_not_there_names_its_extra(program, tmp_path, module, says):
+    done = call(program, "--out", tmp_path / "o", "--fault", f"import {module}")
+    assert done.returncode == 1 and f": {says}" in done.stderr and done.stderr.count("\n") == 1

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import soundfile
 
+from margo.errors import MargoError
 from margo.formats import datadir
 from margo.formats.atomic import write_json
 from margo.formats.datadir import Utterance
 from margo.formats.features import read_matrix, read_options, read_scp
 from margo.signal.front_end import MfccOptions, describe, describe_given
 from margo.signal.mfcc import cmvn_stats, compute_features, finish_features, static_features
+from margo.tasks import speech
 
 RATE = 8000
 
@@ -80,8 +82,8 @@ def test_features_tables_and_record(root, make, corpus, tmp_path, monkeypatch):
         assert (out / table).read_text() == (folder / "data" / table).read_text()
     made = json.loads((out / "step.json").read_text())
     assert made["status"] == "ok" and {"feats.ark", "feats.scp", "mfcc.json", "text", "utt2spk"} <= set(made["outputs"])
-    monkeypatch.chdir(out)
-    assert np.array_equal(kaldiio.load_scp("feats.scp")["s0-000"], read_matrix(places["s0-000"]))
+    monkeypatch.chdir("/")
+    assert np.array_equal(kaldiio.load_scp(str(out / "feats.scp"))["s0-000"], read_matrix(places["s0-000"]))
 
 
 @pytest.mark.parametrize("cmvn", ["none", "speaker"])
@@ -89,8 +91,10 @@ def test_jobs_do_not_change_a_byte(root, corpus, tmp_path, cmvn):
     for jobs in ("1", "2"):
         step, data, out = root / "steps" / "make_mfcc.py", corpus[0] / "data", tmp_path / jobs
         subprocess.run([sys.executable, step, "--data", data, "--out", out, "--cmvn", cmvn, "--nj", jobs], check=True)
-    for name in ("feats.ark", "feats.scp", "mfcc.json", "text", "utt2spk", "spk2utt"):
+    for name in ("feats.ark", "mfcc.json", "text", "utt2spk", "spk2utt"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+    lists = [(tmp_path / jobs / "feats.scp").read_text().replace(str(tmp_path / jobs), "OUT") for jobs in "12"]
+    assert lists[0] == lists[1] and "OUT/feats.ark:" in lists[0]
 
 
 def test_speaker_normalisation(make, corpus, tmp_path):
@@ -101,6 +105,34 @@ def test_speaker_normalisation(make, corpus, tmp_path):
     stats = sum((cmvn_stats(x, options) for x in list(statics.values())[1:]), cmvn_stats(statics["s1-001"], options))
     found = read_matrix(read_scp(tmp_path / "mfcc")["s1-005"])
     assert np.abs(found - finish_features(statics["s1-005"], options, stats)).max() < 1e-5
+
+
+def test_kaldis_statistics_are_applied_or_refused(make, corpus, tmp_path):
+    """A folder with feats.scp and cmvn.scp, as Kaldi leaves it."""
+    folder = corpus[0]
+    make(folder / "data", tmp_path / "kaldi")
+    (tmp_path / "kaldi" / "mfcc.json").unlink()
+    frames = {name: read_matrix(place) for name, place in read_scp(tmp_path / "kaldi").items()}
+    sums = {}
+    for speaker in ("s0", "s1", "s2", "s3"):
+        x = np.concatenate([x for name, x in frames.items() if name.startswith(speaker)]).astype(np.float64)
+        sums[speaker] = np.stack([np.append(x.sum(axis=0), len(x)), np.append((x**2).sum(axis=0), 0)])
+    kaldiio.save_ark(str(tmp_path / "cmvn.ark"), sums, scp=str(tmp_path / "kaldi" / "cmvn.scp"))
+    said = make(tmp_path / "kaldi", tmp_path / "a", code=1)
+    assert "has cmvn.scp, expected --cmvn speaker to apply it" in said
+    with pytest.raises(MargoError, match="make_mfcc --cmvn speaker applies it"):
+        speech.read(tmp_path / "kaldi")
+    make(tmp_path / "kaldi", tmp_path / "b", "--cmvn", "speaker", "--cmvn-variance", "true")
+    made = np.concatenate([read_matrix(p) for name, p in read_scp(tmp_path / "b").items() if name.startswith("s2")])
+    np.testing.assert_allclose(made.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(made.std(axis=0), 1, rtol=1e-3)
+    assert abs(read_matrix(read_scp(tmp_path / "b")["s2-002"]).mean(axis=0)).max() > 1e-2  # not by utterance
+    assert read_options(tmp_path / "b") == {**describe_given(39), "cmvn": "speaker", "cmvn_mean": True,
+                                            "cmvn_variance": True}  # fmt: skip
+    make(tmp_path / "kaldi", tmp_path / "c", "--cmvn", "utterance")
+    assert abs(read_matrix(read_scp(tmp_path / "c")["s0-000"]).mean(axis=0)).max() < 1e-4
+    (tmp_path / "kaldi" / "cmvn.scp").unlink()
+    assert "ready-made needs cmvn.scp" in make(tmp_path / "kaldi", tmp_path / "d", "--cmvn", "speaker", code=1)
 
 
 def test_segments_are_cut_out(make, corpus, tmp_path):

@@ -72,6 +72,18 @@ def test_recognise_takes_switches_before_files_and_one_channel_of_several(root, 
     assert done.returncode == 0 and len(done.stdout.split()) == 6 and done.stdout.startswith("with_some_spaces 1 ")
 
 
+def test_recognise_reads_standard_input_and_hears_nothing_in_silence(root, exp, tmp_path):
+    _, path = wav_of(exp)
+    command = [sys.executable, root / "steps" / "recognise.py", "--model", exp / "ml_1"]
+    with open(path, "rb") as file:
+        piped = subprocess.run([*command, "-"], stdin=file, capture_output=True)
+    plain = subprocess.run([*command, path], capture_output=True)
+    assert piped.returncode == 0 and piped.stdout == plain.stdout.replace(path.encode(), b"-")
+    soundfile.write(tmp_path / "quiet.wav", np.zeros(60 * 16000), 16000)
+    done = step(root, "recognise", "--model", exp / "ml_1", tmp_path / "quiet.wav")
+    assert done.returncode == 0 and done.stdout == f"{tmp_path / 'quiet.wav'}:\n"
+
+
 def test_recognise_names_a_file_too_short_for_a_window_and_wrong_settings(root, exp, tmp_path):
     soundfile.write(tmp_path / "tiny.wav", np.zeros(20), 16000)
     done = step(root, "recognise", "--model", exp / "ml_1", tmp_path / "tiny.wav")
@@ -97,6 +109,24 @@ def test_alignments_cover_every_frame_and_agree_with_each_other(root, exp, tmp_p
     assert set(read_textgrid(grid)[1]) == {"words", "units"}
 
 
+def test_decoding_tells_when_words_were_said(root, exp, tmp_path):
+    """The same words and scores as without times; each word lies within its recording, and is in both files."""
+    dev = exp / "mfcc" / "dev"
+    for name, more in (("plain", ()), ("timed", ("--ctm", "true", "--textgrid", "true"))):
+        done = step(root, "decode", "--model", exp / "ml_1", "--data", dev, "--out", tmp_path / name, *more)
+        assert done.returncode == 0, done.stderr
+    for file in ("hyp", "scores"):
+        assert (tmp_path / "plain/dev" / file).read_text() == (tmp_path / "timed/dev" / file).read_text()
+    rows = read_ctm(tmp_path / "timed/dev/hyp.ctm")
+    hyp = dict(line.split() for line in (tmp_path / "plain/dev/hyp").read_text().splitlines())
+    assert {row.utterance: row.word for row in rows} == hyp and all(0 <= row.confidence <= 1 for row in rows)
+    for row in rows:
+        length, tiers = read_textgrid(tmp_path / "timed/dev/textgrid" / f"{row.utterance}.TextGrid")
+        (said,) = [interval for interval in tiers["words"] if interval.label]
+        assert said.label == row.word and said.start == pytest.approx(row.start, abs=1e-3)
+        assert said.end <= length + 1e-6 and said.end == pytest.approx(row.end, abs=2e-3)
+
+
 def test_nbest_lists_are_sorted_distinct_and_hold_the_reference_score(exp):
     rows = [json.loads(line) for line in (exp / "nbest" / "ml_1" / "nbest.jsonl").read_text().splitlines()]
     assert rows
@@ -118,13 +148,51 @@ def test_a_model_refuses_features_made_otherwise_and_names_the_key(root, exp, tm
     assert done.returncode == 1 and "lifter is 0.0, expected 22.0" in done.stderr
 
 
-def test_show_tells_what_a_folder_holds_and_exports_to_htk(root, exp, tmp_path):
-    done = step(root, "show", exp / "ml_1", "--unit", "B", "--htk", tmp_path / "hmmdefs")
+def test_show_tells_what_a_folder_holds(root, exp, tmp_path):
+    done = step(root, "show", exp / "ml_1", "--unit", "B")
     assert done.returncode == 0, done.stderr
     assert "system     ML: maximum likelihood" in done.stdout
     assert "criterion  ml" in done.stdout and "unit B" in done.stdout
-    assert '~h "B"' in (tmp_path / "hmmdefs").read_text()
     assert step(root, "show", tmp_path).returncode == 1
+
+
+def test_a_model_goes_to_htk_and_comes_back(root, exp, tmp_path):
+    """Definitions, words, grammar and front end: what comes back decodes to the same words and scores."""
+    out, back = tmp_path / "htk", tmp_path / "back"
+    done = step(root, "export_htk", "--model", exp / "ml_1", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].startswith("HVite -C config -H macros -H hmmdefs -S files.scp")
+    assert "39<NULLD><MFCC_E_D_A><DIAGC>" in (out / "hmmdefs").read_text()
+    record = json.loads((exp / "mfcc" / "dev" / "mfcc.json").read_text())
+    done = step(root, "import_htk", "--hmmdefs", out / "macros", out / "hmmdefs", "--dict", out / "dict", "--net",
+                out / "wdnet", "--hcopy", out / "hcopy.conf", "--sample-rate", record["sample_rate"], "--out",
+                back)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    tables = []
+    for number, model in enumerate((exp / "ml_1", back)):
+        place = tmp_path / f"decode{number}"
+        done = step(root, "decode", "--model", model, "--data", exp / "mfcc" / "dev", "--out", place)
+        assert done.returncode == 0, done.stderr
+        rows = [line.split() for line in (place / "dev" / "scores").read_text().splitlines()]
+        tables.append(((place / "dev" / "hyp").read_text(), np.array([float(row[1]) for row in rows])))
+    assert tables[0][0] == tables[1][0]
+    np.testing.assert_allclose(tables[1][1], tables[0][1], rtol=1e-6)
+
+
+def test_a_model_and_its_alignments_go_to_kaldi_and_come_back(root, exp, tmp_path):
+    out, back = tmp_path / "kaldi", tmp_path / "back"
+    done = step(root, "export_kaldi", "--model", exp / "ml_1", "--ali", exp / "ali" / "ml_1", "--out", out)
+    assert done.returncode == 0, done.stderr
+    done = step(root, "import_kaldi", "--mdl", out / "final.mdl", "--phones", out / "phones.txt", "--lexicon",
+                out / "lexicon.txt", "--features", exp / "mfcc" / "dev", "--ali", out / "ali.scp", "--silence", "sil",
+                "--out", back)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    ours, theirs = (dict(kaldiio.load_ark(str(place / "ali.ark"))) for place in (exp / "ali" / "ml_1", back / "ali"))
+    assert ours.keys() == theirs.keys()
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    assert (exp / "ali" / "ml_1" / "phones.ctm").read_text() == (back / "ali" / "phones.ctm").read_text()
+    done = step(root, "decode", "--model", back, "--data", exp / "mfcc" / "dev", "--out", tmp_path / "d")
+    assert done.returncode == 0, done.stderr
 
 
 def test_full_covariances_are_trained_decoded_aligned_and_refused_where_they_do_not_fit(root, exp, tmp_path):
@@ -146,5 +214,5 @@ def test_full_covariances_are_trained_decoded_aligned_and_refused_where_they_do_
     for name in ("train_mce", "train_mmi", "train_mm", "train_lme", "train_word_kernel"):
         done = step(root, name, "--data", train, "--init", full, "--out", tmp_path / name)
         assert done.returncode == 1 and "needs diagonal covariances, the model has full ones" in done.stderr, name
-    done = step(root, "show", full, "--htk", tmp_path / "hmmdefs")
+    done = step(root, "export_htk", "--model", full, "--out", tmp_path / "htk")
     assert done.returncode == 1 and "an HTK file needs diagonal covariances" in done.stderr

@@ -72,8 +72,8 @@ def test_models_are_judged_under_penalties_near_their_own(folders, tmp_path):
     hmms, dev = read_model(folders / "ml" / "model.npz"), speech.read(folders / "dev")
     own = weights_of(hmms)["insertion_penalty"]
     with place(1, "", print) as where:
-        counts = {own + step: sum(passes.dev_errors(with_grammar(hmms, insertion_penalty=own + step), dev, where).values())
-                  for step in tuning.NEAR}  # fmt: skip
+        counts = {value: sum(passes.dev_errors(with_grammar(hmms, insertion_penalty=value), dev, where).values())
+                  for value in (own + step for step in tuning.NEAR)}  # fmt: skip
         kept, errors = tuning.judged(hmms, dev, where, tuning.WeightOptions())
         assert tuning.judged(hmms, dev, where, tuning.WeightOptions(penalties=("none",)))[0].meta == hmms.meta
     assert sum(errors.values()) == min(counts.values()) == tried(reports)[0] < counts[own]

@@ -197,7 +197,8 @@ def _read_shorten(file, header: _Sphere, count: int, name: str) -> np.ndarray:
     try:
         import av
     except ImportError:
-        raise MargoError(f"{name}: SPHERE with embedded shorten needs PyAV: pip install 'margo[sphere]'") from None
+        needed = "SPHERE with embedded shorten needs PyAV: pip install 'margo-speech[sphere]'"
+        raise MargoError(f"{name}: {needed}") from None
     most = max(ALWAYS, PACKED * size_of(file))
     if count * header.channels > most:
         raise MargoError(f"{name}: declares {count} samples, expected at most {most} in a file of its size")

@@ -347,9 +347,10 @@ def _feats_of(name: str, value: str, folder: Path, faults: _Faults) -> str:
     elif place is None:
         faults.add("bad feats.scp", f"{name}: {brief(value)} (expected archive:offset)")
     else:
-        inside = os.path.join(folder, place[0])
-        if os.path.isfile(inside):
-            return f"{inside}:{place[1]}"
-        if not os.path.isfile(place[0]):
-            faults.add("feature archive missing", f"feats.scp: {name}: {value}")
+        from margo.formats.features import find_archive
+
+        archive = find_archive(place[0], folder, name, place[1])
+        if archive is not None:
+            return f"{archive}:{place[1]}"
+        faults.add("feature archive missing", f"feats.scp: {name}: {value}")
     return value

@@ -1,12 +1,12 @@
 """Archives of feature matrices and state sequences in Kaldi's binary form, and the record of how features were made.
 
-``feats.scp`` and ``ali.scp`` name their archive relative to their own folder, so that experiments can be moved; lists
-made by Kaldi itself, with absolute paths or paths from the current directory, are read as well.
+``feats.scp`` and ``ali.scp`` name their archive by its absolute path, so that Kaldi and kaldiio find it from anywhere;
+read here, the archive beside the list comes first, so that experiments can be moved and copied. Lists made by Kaldi
+itself, with absolute paths or paths from the current directory, are read as well.
 """
 
 import math
 import os
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +16,7 @@ from margo.errors import MargoError, refuse
 from margo.formats.atomic import atomic
 from margo.formats.reading import MOST, open_file, place_of, read_json, read_keyed, reading, take
 from margo.knobs import brief
+from margo.signal.cmvn import CmvnStats
 from margo.signal.front_end import describe_given, options_of
 
 RECORD = "mfcc.json"
@@ -44,7 +45,7 @@ def write_ark(ark, scp, items, *, allow_missing: bool = False) -> dict[str, int]
             refuse(_unwritable(name, array, columns, offsets, allow_missing), str(ark))
             file.write(name.encode() + b" ")
             offsets[name] = file.tell()
-            list_file.write(f"{name} {ark.name}:{offsets[name]}\n")
+            list_file.write(f"{name} {ark.resolve()}:{offsets[name]}\n")
             file.write(_encode(array))
         if not offsets:
             raise MargoError(f"{ark}: nothing to write")
@@ -91,25 +92,52 @@ def read_scp(folder, name: str = "feats.scp") -> dict[str, Place]:
     path = Path(folder) / name
     places: dict[str, Place] = {}
     faults = []
-    find = cache(lambda ark: _find(ark, path.parent))
+    known: dict[str, Path | None] = {}
     table = read_keyed(path, lambda kind, number, words: faults.append(f"line {number}: {words}"))
     for key, (number, value) in table.items():
         place = place_of(value)
         if place is None:
             faults.append(f"line {number}: {brief(value)}, expected archive:offset")
-        elif find(place[0]) is None:
-            faults.append(f"line {number}: {key}: no archive {place[0]}")
+            continue
+        ark, offset = place
+        if ark not in known:
+            known[ark] = find_archive(ark, path.parent, key, offset)
+        if known[ark] is None:
+            faults.append(f"line {number}: {key}: no archive {ark}")
         else:
-            places[key] = (str(find(place[0])), place[1])
+            places[key] = (str(known[ark]), offset)
     refuse(faults, str(path), MOST)
     if not places:
         raise MargoError(f"{path}: is empty")
     return places
 
 
-def _find(ark: str, folder: Path) -> Path | None:
-    """The archive, beside its list if it is there: another folder's of the same name may be in the current one."""
-    return next((path for path in (folder / ark, Path(ark)) if os.path.isfile(path)), None)
+def find_archive(ark: str, folder: Path, key: str, offset: int) -> Path | None:
+    """The archive that a list in ``folder`` calls ``ark``: beside the list if it is there, as where the folder was
+    copied or moved; then another of that name is passed over, which does not hold ``key`` before ``offset``."""
+    beside = folder / Path(ark).name
+    if Path(ark).is_absolute() and os.path.isfile(beside) and not _holds(beside, key, offset):
+        return Path(ark) if os.path.isfile(ark) else None
+    places = (beside, Path(ark)) if Path(ark).is_absolute() else (folder / ark, Path(ark))
+    return next((path for path in places if os.path.isfile(path)), None)
+
+
+def _holds(ark: Path, key: str, offset: int) -> bool:
+    name = key.encode() + b" "
+    with open(ark, "rb") as file:
+        file.seek(max(offset - len(name), 0))
+        return file.read(len(name)) == name
+
+
+def read_cmvn(folder) -> dict[str, CmvnStats]:
+    """Kaldi's statistics for normalisation by speaker, of ``cmvn.scp``: matrices [2, D + 1] of sums and squares."""
+    stats = {}
+    for speaker, place in read_scp(folder, "cmvn.scp").items():
+        matrix = _read(place).astype(np.float64)
+        if matrix.ndim != 2 or len(matrix) != 2 or not matrix[0, -1] > 0:
+            raise MargoError(f"{place[0]}:{place[1]}: shape {matrix.shape}, expected sums and squares with their count")
+        stats[speaker] = CmvnStats(matrix[0, -1], matrix[0, :-1], matrix[1, :-1])
+    return stats
 
 
 def read_matrix(place: Place, *, columns: int | None = None, allow_missing: bool = False) -> np.ndarray:

@@ -22,6 +22,7 @@ from margo.model.hmm import HmmSet, Unit
 TOKEN = re.compile(r'<[^<>\n]*>|~\w|"[^"\n]*"|[^\s<"]+|\S')
 DEAD = 16  # values of components that the file only counts, for each token of it
 VARIANCE_FLOOR = "varFloor1"
+DEAD = 1e-5  # HTK's MINMIX: it does not write mixtures of this weight or less
 STRUCTURE = ("<BEGINHMM>", "<NUMSTATES>", "<STATE>", "<TRANSP>", "<ENDHMM>")  # what is not an option
 
 
@@ -53,16 +54,20 @@ def read_hmmdefs(*paths, lexicon: dict[str, tuple[str, ...]] | None = None, sile
         return HmmSet(GaussianPool(means, variances, log_weights, offsets), units, lexicon, silence, floor)
 
 
-def write_hmmdefs(path, hmms: HmmSet, kind: str = "USER") -> None:
-    """Write ``hmms`` as a text file of HTK; states used more than once become ~s macros, the floor a ~v macro."""
+def write_hmmdefs(path, hmms: HmmSet, kind: str = "USER", macros=None) -> None:
+    """Write ``hmms`` as a text file of HTK; states used more than once become ~s macros, the floor a ~v macro.
+
+    ``macros`` is the file for what is not of one model, as HTK has it; without, all goes to ``path``.
+    """
     dimension = hmms.pool.dimension
-    lines = ["~o", f"<STREAMINFO> 1 {dimension}", f"<VECSIZE> {dimension}<NULLD><{kind}><DIAGC>"]
-    if hmms.variance_floor is not None:
-        lines += [f'~v "{VARIANCE_FLOOR}"', f"<VARIANCE> {dimension}", _row(hmms.variance_floor)]
+    head = ["~o", f"<STREAMINFO> 1 {dimension}", f"<VECSIZE> {dimension}<NULLD><{kind}><DIAGC>"]
     used = np.bincount(np.concatenate([unit.states for unit in hmms.units]), minlength=hmms.pool.n_states)
     shared = {int(state) for state in np.flatnonzero(used > 1)}
+    common, lines = [], []
+    if hmms.variance_floor is not None:
+        common += [f'~v "{VARIANCE_FLOOR}"', f"<VARIANCE> {dimension}", _row(hmms.variance_floor)]
     for state in sorted(shared):
-        lines += [f'~s "s{state}"', *_state_lines(hmms.pool, state)]
+        common += [f'~s "s{state}"', *_state_lines(hmms.pool, state)]
     for unit in hmms.units:
         lines += [f'~h "{unit.name}"', "<BEGINHMM>", f"<NUMSTATES> {unit.n_states + 2}"]
         for position, state in enumerate(unit.states.tolist()):
@@ -71,7 +76,10 @@ def write_hmmdefs(path, hmms: HmmSet, kind: str = "USER") -> None:
         lines.append(f"<TRANSP> {unit.n_states + 2}")
         lines += [_row(row) for row in np.exp(unit.log_transitions)]
         lines.append("<ENDHMM>")
-    write_text(path, "\n".join(lines) + "\n")
+    if macros is not None:
+        write_text(macros, "\n".join(head + common) + "\n")
+        common = []
+    write_text(path, "\n".join(head + common + lines) + "\n")
 
 
 def read_parameters(path) -> tuple[np.ndarray, int, int]:
@@ -125,18 +133,29 @@ def _label(fields: list[str]) -> Label:
 
 
 def _row(values) -> str:
-    return " " + " ".join(f"{value:.9e}" for value in values)
+    return " " + " ".join(map(_number, np.asarray(values, float).tolist()))
+
+
+def _number(value: float) -> str:
+    """As HTK writes it where that says it all (so that what was read is written alike), else with more digits."""
+    short = f"{value:.6e}"
+    return short if abs(float(short) - value) <= 1e-14 * abs(value) else f"{value:.9e}"
 
 
 def _state_lines(pool: GaussianPool, state: int) -> list[str]:
+    """A state's mixture; components that HTK would take for dead are left out, as HTK does."""
     pool.require("diagonal", "an HTK file")
     first, last = pool.offsets[state], pool.offsets[state + 1]
     lines = [f"<NUMMIXES> {last - first}"] if last - first > 1 else []
     for k in range(first, last):
+        weight = float(np.exp(pool.log_weights[k]))
+        if last - first > 1 and weight <= DEAD:
+            continue
         if last - first > 1:
-            lines.append(f"<MIXTURE> {k - first + 1} {np.exp(pool.log_weights[k]):.9e}")
+            lines.append(f"<MIXTURE> {k - first + 1} {_number(weight)}")
         lines += [f"<MEAN> {pool.dimension}", _row(pool.means[k])]
         lines += [f"<VARIANCE> {pool.dimension}", _row(pool.variances[k])]
+        lines.append(f"<GCONST> {pool.dimension * np.log(2 * np.pi) + np.log(pool.variances[k]).sum():.6e}")
     return lines
 
 

@@ -30,7 +30,9 @@ from margo.errors import refuse
 from margo.formats.reading import MOST, read_toml
 from margo.knobs import brief, flag
 
-SHIPPED = Path(__file__).parents[3] / "conf" / "systems.toml"
+PACKED = Path(__file__).parents[1] / "share"  # where a wheel has what stands at the root of a clone
+HOME = PACKED if PACKED.is_dir() else Path(__file__).parents[3]  # of steps, local, recipes and conf
+SHIPPED = HOME / "conf" / "systems.toml"
 VARIABLE = "MARGO_SYSTEMS"  # a recipe tells its steps of its --systems FILE by it
 FAMILIES = ("hmm", "gmm", "kernel", "reference")
 READABLE = ("nbest",)
@@ -117,6 +119,12 @@ def system_of(folder) -> tuple[str, int | None]:
     return (system, int(mixtures)) if system and re.fullmatch("[0-9]{1,9}", mixtures) else (name, None)
 
 
+def models_in(folder) -> list[str]:
+    """Names of the folders in ``folder`` that hold a model, in the order of their systems and sizes."""
+    names = [path.parent.name for path in Path(folder).glob("*/model.npz")]
+    return sorted(names, key=lambda name: (system_of(name)[0], system_of(name)[1] or 0))
+
+
 def read_systems(extra=None) -> Systems:
     """The shipped table; rows and stages of ``extra`` (or of what the recipe named) are added or take others' place."""
     extra = extra or os.environ.get(VARIABLE)
@@ -180,7 +188,7 @@ def row_faults(name: str, value: dict, path: Path) -> list[str]:
     if not set(value.get("reads", ())) <= set(READABLE):
         faults.append(f"reads is {value['reads']}, expected some of {', '.join(READABLE)}")
     step = value.get("step", "")
-    place = path.parent / step if step.endswith(".py") else SHIPPED.parents[1] / "steps" / f"{step}.py"
+    place = path.parent / step if step.endswith(".py") else HOME / "steps" / f"{step}.py"
     if step and not place.is_file():
         faults.append(f"step is {step}: no file {place}")
     for key, values in value.get("options", {}).items():

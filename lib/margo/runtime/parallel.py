@@ -85,7 +85,7 @@ class Dask:
         try:
             from distributed import Client
         except ImportError:
-            raise MargoError("--cluster needs Dask: pip install 'margo[cluster]'") from None
+            raise MargoError("--cluster needs Dask: pip install 'margo-speech[cluster]'") from None
         if address == "slurm":
             from dask_jobqueue import SLURMCluster
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -12,13 +11,14 @@ from pathlib import Path
 from margo.errors import MargoError
 from margo.formats.atomic import write_json
 from margo.formats.reading import read_json
+from margo.formats.systems import HOME
 from margo.runtime.options import plain
 
 NAME = "step.json"
 BLANK = {"argv": [], "options": {}, "inputs": {}, "seconds": 0.0}  # of a folder that another program made
 LAYOUT = {"status": str, "outputs": {...: str}, "step?": str, "argv?": [str], "options?": dict, "inputs?": {...: str},
           "seconds?": float, "packages?": {...: str}}  # fmt: skip
-PACKAGES = ("margo", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundfile", "kaldiio")
+PACKAGES = ("margo-speech", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "soundfile", "kaldiio")
 
 
 def read(folder) -> dict | None:
@@ -95,8 +95,10 @@ def peak_memory() -> float:
 
 
 def commit() -> str | None:
-    """Commit of the checkout this file is in, where there is one."""
-    command = ["git", "-C", os.path.dirname(__file__), "rev-parse", "HEAD"]
+    """Commit of the clone that margo runs from; None where it was installed, be that within another's checkout."""
+    if not (HOME / ".git").exists():
+        return None
+    command = ["git", "-C", str(HOME), "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=5).stdout.strip() or None
     except (OSError, subprocess.TimeoutExpired):

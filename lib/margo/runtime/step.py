@@ -15,10 +15,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
-from margo.formats.systems import read_systems
+from margo.formats.systems import HOME, models_in, read_systems
 from margo.knobs import Knobs, knob
 from margo.runtime import record
 from margo.runtime.options import RUNNING, parse
+
+EXTRAS = {"classify": "sklearn optuna h5py", "solvers": "cvxpy clarabel scs", "mosek": "mosek", "sphere": "av",
+          "cluster": "distributed dask_jobqueue", "corpora": "espeakng_loader", "pandas": "pandas"}  # fmt: skip
 
 __all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main"]
 
@@ -99,7 +102,9 @@ class Step:
             where = f"run stage {stage} first (--stage {stage})" if stage is not None else f"run {made_by} first"
             lacks = "no step.json with status ok" if folder.is_dir() else "no such folder"
             lacks = "a file, expected a folder" if folder.is_file() else lacks
-            raise MargoError(f"{folder} is not complete ({lacks}): {where}")
+            others = [] if folder.exists() or not made_by.startswith("train") else models_in(folder.parent)
+            there = f"; models there: {' '.join(others)}" * bool(others)
+            raise MargoError(f"{folder} is not complete ({lacks}): {where}{there}")
         self.inputs[str(folder)] = record.digest(origin["outputs"])
         return folder
 
@@ -181,10 +186,16 @@ def interruptible(step: Step):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def needed(error: ModuleNotFoundError) -> str:
+    """What to install where a package of an extra is not there."""
+    module = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules.split()), None)
+    return f"needs {module}: pip install 'margo-speech[{extra}]'" if extra else f"internal error: {error}"
+
+
 def programs(script: Path) -> dict[str, Path]:
     """Files of all steps, of the local programs and of what stands beside ``script``, by name."""
-    root = Path(__file__).parents[3]
-    folders = (root / "local", root / "steps", script.parent)
+    folders = (HOME / "local", HOME / "steps", script.parent)
     return {path.stem: path for folder in folders for path in folder.glob("*.py")}
 
 
@@ -207,6 +218,9 @@ def main(description: str, options_class, run) -> None:
     except MargoError as error:
         step.log(traceback.format_exc())
         sys.exit(f"{name}: {error}")
+    except ModuleNotFoundError as error:
+        step.log(traceback.format_exc())
+        sys.exit(f"{name}: {needed(error)}")
     except KeyboardInterrupt:
         step.log("interrupted")
         print(f"{name}: interrupted", file=sys.stderr)

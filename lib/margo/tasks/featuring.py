@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from margo.errors import MargoError
+from margo.errors import MargoError, refuse
 from margo.formats import audio, features
 from margo.formats.datadir import DataDir, Utterance
 from margo.runtime.parallel import map_chunks
-from margo.signal.cmvn import CmvnStats
+from margo.signal.cmvn import CmvnStats, accumulate, normalise
 from margo.signal.front_end import MfccOptions, describe
 from margo.signal.mfcc import check_options, cmvn_stats, finish_features, static_features
 from margo.tasks.speech import MOST_DROPPED
@@ -44,7 +44,7 @@ def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where, c
     A folder with ``feats.scp`` keeps the features it came with; else they are made of its audio.
     """
     if all(utterance.feats is not None for utterance in data):
-        return features.read_options(data.folder), _given(data)
+        return _given(data, options)
     chunks = [data.utterances[first : first + CHUNK] for first in range(0, len(data), CHUNK)]
     front = Front(options, sample_rate_of(data, options), allow_pipes, channel)
     check_options(options, front.sample_rate)
@@ -132,10 +132,33 @@ def _piece(samples: np.ndarray, rate: int, utterance: Utterance) -> np.ndarray:
     return audio.cut(samples, rate, utterance.start, duration, utterance.audio)
 
 
-def _given(data: DataDir) -> Iterator[Made]:
-    places, columns = features.read_scp(data.folder), features.read_options(data.folder)["dimension"]
-    for utterance in data:
+def _given(data: DataDir, options: MfccOptions) -> tuple[dict, Iterator[Made]]:
+    """The record of ready-made features and the features, normalised where that is asked."""
+    record = features.read_options(data.folder)
+    stats, there = None, (data.folder / "cmvn.scp").is_file()
+    if there and options.cmvn == "none":
+        raise MargoError(f"{data.folder}: has cmvn.scp, expected --cmvn speaker to apply it, or a folder without it")
+    if options.cmvn == "speaker":
+        if not there:
+            raise MargoError(f"{data.folder}: --cmvn speaker of features that came ready-made needs cmvn.scp")
+        stats = features.read_cmvn(data.folder)
+        lost = sorted({row.speaker for row in data} - stats.keys())
+        refuse([f"no statistics of {speaker}" for speaker in lost], str(data.folder / "cmvn.scp"), most=10)
+    if options.cmvn != "none":
+        record |= {key: getattr(options, key) for key in ("cmvn", "cmvn_mean", "cmvn_variance")}
+    return record, _read_given(data, record["dimension"], options, stats)
+
+
+def _read_given(data: DataDir, columns: int, options: MfccOptions, stats: dict | None) -> Iterator[Made]:
+    places = features.read_scp(data.folder)
+    for row in data:
         try:
-            yield Made(utterance.name, features.read_matrix(places[utterance.name], columns=columns))
+            x = features.read_matrix(places[row.name], columns=columns)
+            if options.cmvn != "none":
+                own = stats[row.speaker] if stats else accumulate(x)
+                if len(own.total) != columns:
+                    raise MargoError(f"cmvn.scp: statistics of {len(own.total)} columns, expected {columns}")
+                x = normalise(x, own, options.cmvn_mean, options.cmvn_variance)
+            yield Made(row.name, x)
         except MargoError as error:
-            yield Made(utterance.name, None, str(error))
+            yield Made(row.name, None, str(error))

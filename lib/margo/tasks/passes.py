@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from margo.errors import MargoError
+from margo.formats.ctm import TimedWord
 from margo.formats.models import read_model
+from margo.formats.textgrid import Interval, write_textgrid
 from margo.gaussian.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
@@ -26,7 +28,7 @@ from margo.tasks.speech import Speech, load, total
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """A forced alignment: pool state of each frame int32 [T]; words and units as (name, start, end, confidence)."""
+    """Words in time: pool state of each frame int32 [T]; words and units as (name, start, end, confidence)."""
 
     name: str
     score: float
@@ -44,13 +46,49 @@ def model_for(folder, speech: Speech) -> HmmSet:
 
 def decode(hmms: HmmSet, beam: float, chunk) -> list[tuple]:
     """``(name, recognised words or None, score, frames)`` of each utterance; None when no path fits its frames."""
-    graph = recognition_graph(hmms)
+    return [(name, path and path.word_names, path.score if path else -np.inf, len(scores))
+            for name, scores, path in best_paths(hmms, recognition_graph(hmms), beam, chunk)]  # fmt: skip
+
+
+def best_paths(hmms: HmmSet, graph, beam: float, chunk):
+    """``(name, scores [T, S'], best path or None)`` of each utterance."""
     names, frames, _ = zip(*load(chunk, hmms))
-    rows = []
     for name, scores in zip(names, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):
-        path = viterbi(graph, scores, beam)
-        rows.append((name, path and path.word_names, path.score if path else -np.inf, len(scores)))
+        yield name, scores, viterbi(graph, scores, beam)
+
+
+def timed_decode(hmms: HmmSet, beam: float, confidence_scale: float, chunk) -> list[Aligned | None]:
+    """What :func:`decode` finds with its times and confidences; None when no path fits an utterance's frames."""
+    graph, weighed = recognition_graph(hmms), recognition_graph(weighed_grammar(hmms, confidence_scale))
+    return [path and timed(hmms, name, path, confidences(weighed, scores, path.words, confidence_scale))
+            for name, scores, path in best_paths(hmms, graph, beam, chunk)]  # fmt: skip
+
+
+def timed(hmms: HmmSet, name: str, path, sure: np.ndarray) -> Aligned:
+    """A path with the names of its words and units, and how sure each word is [len(words)]."""
+    words = tuple((hmms.words[s.index], s.start, s.end, float(c)) for s, c in zip(path.words, sure))
+    units = tuple((hmms.units[s.index].name, s.start, s.end) for s in path.units)
+    return Aligned(name, path.score, path.states.astype(np.int32), words, units)
+
+
+def times_of(features: dict, done: list[Aligned], kind: str) -> list[TimedWord]:
+    """Words or units (``kind``) of all utterances in seconds."""
+    rows = []
+    for utterance in done:
+        at = boundary_times(features, len(utterance.states))
+        for word, start, end, *sure in getattr(utterance, kind):
+            rows.append(TimedWord(utterance.name, at[start], at[end] - at[start], word, *sure))
     return rows
+
+
+def write_grid(path, features: dict, utterance: Aligned) -> None:
+    """A TextGrid with tiers of words and units; what took no frames is left out, as an interval has a length."""
+    at = boundary_times(features, len(utterance.states))
+    tiers = {
+        kind: [Interval(at[s], at[e], name) for name, s, e, *_ in getattr(utterance, kind) if e > s]
+        for kind in ("words", "units")
+    }
+    write_textgrid(path, at[-1], tiers)
 
 
 def count_errors(hmms: HmmSet, chunk) -> np.ndarray:
@@ -112,15 +150,7 @@ def alignments(hmms: HmmSet, confidence_scale: float, chunk) -> tuple[list[Align
             dropped.append((name, str(error)))
             continue
         sure = confidences(graph, scores, path.words, confidence_scale)
-        done.append(
-            Aligned(
-                name,
-                path.score,
-                path.states.astype(np.int32),
-                tuple((hmms.words[s.index], s.start, s.end, float(c)) for s, c in zip(path.words, sure)),
-                tuple((hmms.units[s.index].name, s.start, s.end) for s in path.units),
-            )
-        )
+        done.append(timed(hmms, name, path, sure))
     return done, dropped
 
 

@@ -55,6 +55,8 @@ class Speech:
 def read(folder) -> Speech:
     """The feature folder, with every fault named at once."""
     folder = Path(folder)
+    if (folder / "cmvn.scp").is_file():
+        raise MargoError(f"{folder}: has cmvn.scp, which is not applied here: make_mfcc --cmvn speaker applies it")
     places = features.read_scp(folder)
     data, made = datadir.read(folder), features.read_options(folder)
     items = tuple(

@@ -1,0 +1,3 @@
+from margo.cli import main
+
+main()

@@ -1,0 +1,176 @@
+"""HTK's dictionary and word network (SLF), to and from a lexicon and a grammar's table."""
+
+import shlex
+
+import numpy as np
+
+from margo.errors import MargoError, refuse
+from margo.formats.atomic import write_text
+from margo.formats.reading import read_text
+from margo.model.grammar import grammar
+from margo.model.hmm import HmmSet
+
+NULL = "!NULL"
+SILENCE = "!SILENCE"  # the word that stands for optional silence in what is written
+
+
+def read_dict(path) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """``(words, silent words)`` with their units; of ``word [output] [probability] unit ...`` the output must be the
+    word itself, or ``[]``: such a word is silent. A word with two pronunciations is refused: it would be two models."""
+    words, silent, faults = {}, {}, []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        word, *units = (field.removeprefix("\\") for field in fields)
+        output = units.pop(0) if units and units[0].startswith("[") and units[0].endswith("]") else f"[{word}]"
+        if units and _is_number(units[0]):
+            units.pop(0)
+        if not units or output not in ("[]", f"[{word}]"):
+            faults.append(f"line {number}: {line.strip()!r}, expected: word units, or word [] units")
+        elif word in words or word in silent:
+            faults.append(f"line {number}: {word} has another pronunciation already")
+        else:
+            (silent if output == "[]" else words)[word] = tuple(units)
+    refuse(faults, str(path))
+    return words, silent
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit() and "." in text
+
+
+def write_dict(path, hmms: HmmSet) -> None:
+    rows = [f"{word} {' '.join(units)}" for word, units in sorted(hmms.lexicon.items())]
+    if hmms.silence is not None:
+        rows.insert(0, f"{SILENCE} [] {hmms.silence}")
+    write_text(path, "".join(f"{row}\n" for row in rows))
+
+
+def write_net(path, hmms: HmmSet) -> None:
+    """The word network of the model's own grammar; all that the grammar adds to scores stands on its arcs (``l=``).
+
+    Silence is optional at both ends and between words, and costs nothing, as in the graphs of
+    :mod:`margo.model.graph`; so HVite is to be run with ``-p 0.0 -s 1.0``.
+    """
+    log_pairs, words = pair_table(hmms), hmms.words
+    nodes, arcs = [NULL, NULL, *words], []
+    behind = []  # node that each word, and the start, is left from
+    for tail in [*range(2, 2 + len(words)), 0]:
+        behind.append(tail)
+        if hmms.silence is not None and (tail == 0 or (log_pairs[tail - 2] > -np.inf).any()):
+            nodes += [SILENCE, NULL]
+            arcs += [(tail, len(nodes) - 1, 0.0), (tail, len(nodes) - 2, 0.0), (len(nodes) - 2, len(nodes) - 1, 0.0)]
+            behind[-1] = len(nodes) - 1
+    for row, tail in enumerate(behind):
+        for column in np.flatnonzero(log_pairs[row] > -np.inf).tolist():
+            if row == column == len(words):
+                continue  # no words at all
+            arcs.append((tail, 1 if column == len(words) else 2 + column, log_pairs[row, column]))
+    lines = ["VERSION=1.0", f"N={len(nodes)} L={len(arcs)}"]
+    lines += [f"I={number} W={word}" for number, word in enumerate(nodes)]
+    lines += [f"J={number} S={start} E={end} l={value:.9g}" for number, (start, end, value) in enumerate(arcs)]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def pair_table(hmms: HmmSet) -> np.ndarray:
+    """What the model's grammar adds for each word behind each, [V + 1, V + 1]; V is the start, and the end."""
+    table, size = hmms.meta.get("grammar", {"kind": "loop"}), len(hmms.words)
+    pairs = np.zeros((size + 1, size + 1))
+    if table["kind"] == "isolated":
+        pairs[:size, :size] = -np.inf
+    elif table["kind"] == "bigram":
+        pairs = table["scale"] * hmms.log_bigram
+    pairs[:, :size] += table.get("insertion_penalty", 0.0)
+    pairs[size, size] = -np.inf
+    return pairs
+
+
+def read_net(path, words: tuple[str, ...], silent: set[str]) -> tuple[dict, bool]:
+    """``(grammar's table, is silence obligatory somewhere?)`` of a word network over ``words``.
+
+    One word, any string of words, or what words may follow which, with the log probability of their arcs: a bigram.
+    A network that remembers more than the last word is refused.
+    """
+    nodes, arcs = _lattice(path)
+    unknown = sorted({word for word in nodes.values() if word not in {NULL, *words, *silent}})
+    refuse([f"{word} is not in the dictionary" for word in unknown], str(path))
+    ahead: dict = {node: [] for node in nodes}
+    for start, end, value in arcs:
+        ahead[start].append((end, value))
+    passed = {node for node, word in nodes.items() if word == NULL or word in silent}
+    entered = {end for _, end, _ in arcs}
+    starts = [node for node in nodes if node not in entered]
+    ends = {node for node in nodes if not ahead[node]}
+    if len(starts) != 1 or not ends:
+        raise MargoError(f"{path}: {len(starts)} nodes without an arc into them, expected one, and an end")
+    index = {word: number for number, word in enumerate(words)}
+    rows: dict = {}
+    obligatory = False
+    for node in [*starts, *(node for node in nodes if node not in passed)]:
+        row, bare = np.full(len(words) + 1, -np.inf), np.full(len(words) + 1, -np.inf)
+        for target, skip in ((row, set()), (bare, {each for each in passed if nodes[each] in silent})):
+            _follow(node, ahead, passed - skip, skip, nodes, ends, index, target)
+        obligatory |= bool(((row > -np.inf) & (bare == -np.inf)).any())
+        word = len(words) if node in starts and node in passed else index[nodes[node]]
+        if word in rows and not np.array_equal(rows[word], row):
+            raise MargoError(f"{path}: {nodes[node]} stands at places with different words behind it, which only a "
+                             "bigram's table cannot tell apart")  # fmt: skip
+        rows[word] = row
+    pairs = np.full((len(words) + 1, len(words) + 1), -np.inf)
+    for word, row in rows.items():
+        pairs[word] = row
+    return _named(pairs), obligatory
+
+
+def _follow(node, ahead: dict, passed: set, skip: set, nodes: dict, ends: set, index: dict, row: np.ndarray) -> None:
+    """Into ``row`` the best log probability with which each word, or the end, follows ``node``."""
+    best = {node: 0.0}
+    for _ in range(len(passed) + 1):  # as many arcs as a way without a ring has at most
+        before = dict(best)
+        for here, reached in before.items():
+            for end, value in ahead[here]:
+                if end in passed:
+                    best[end] = max(best.get(end, -np.inf), reached + value)
+                elif end not in skip:
+                    row[index[nodes[end]]] = max(row[index[nodes[end]]], reached + value)
+        if best == before:
+            break
+    row[-1] = max((value for place, value in best.items() if place in ends), default=-np.inf)
+
+
+def _named(pairs: np.ndarray) -> dict:
+    """The table of ``pairs``: isolated or a loop where it is one."""
+    inner, first, last = pairs[:-1, :-1], pairs[-1, :-1], pairs[:-1, -1]
+    if (inner == -np.inf).all() and (first == 0).all() and (last == 0).all():
+        return grammar("isolated")
+    if np.ptp(first) == 0 and (inner == first[0]).all() and (last == 0).all():
+        return grammar("loop", float(first[0]))
+    return grammar("bigram", 0.0, pairs)
+
+
+def _lattice(path) -> tuple[dict[int, str], list[tuple[int, int, float]]]:
+    """Words by node, and arcs ``(start, end, log probability)``, of an SLF file."""
+    nodes, arcs, faults, base = {}, [], [], None
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        words = shlex.split(line, comments=True, posix=True)
+        fields = dict(word.partition("=")[::2] for word in words)
+        try:
+            if "I" in fields:
+                nodes[int(fields["I"])] = fields.get("W", fields.get("WORD", NULL))
+            elif "J" in fields:
+                start, end = int(fields.get("S", fields.get("START"))), int(fields.get("E", fields.get("END")))
+                arcs.append((start, end, float(fields.get("l", fields.get("language", 0)))))
+                if fields.keys() & {"W", "WORD", "d", "a"}:
+                    faults.append(f"line {number}: words or scores on arcs, expected words on nodes")
+            elif "base" in fields:
+                base = float(fields["base"])
+            elif fields.keys() & {"SUBLAT", "L"} and "N" not in fields:
+                faults.append(f"line {number}: {line.strip()}: sub-networks are not read")
+        except (TypeError, ValueError):
+            faults.append(f"line {number}: {line.strip()!r}, expected I= W=, or J= S= E= l=")
+    faults += [f"arc {a} to {b}: no such node" for a, b, _ in arcs if a not in nodes or b not in nodes]
+    faults += ["no nodes"] * (not nodes)
+    refuse(faults, str(path), most=10)
+    factor = 1.0 if base is None or base == 0 else np.log(base)
+    return nodes, [(a, b, value * factor) for a, b, value in arcs]

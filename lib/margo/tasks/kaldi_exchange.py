@@ -1,0 +1,130 @@
+"""Kaldi's text models and alignments to margo's folders and back."""
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError, refuse
+from margo.formats.atomic import write_text
+from margo.formats.ctm import read_ctm
+from margo.formats.features import read_scp, read_vector
+from margo.formats.kaldi_models import Transitions, read_model_text, read_symbols, transitions_of, write_model_text
+from margo.formats.transcripts import read_transcripts
+from margo.model.grammar import grammar
+from margo.model.hmm import HmmSet
+from margo.search.viterbi import Segment
+from margo.signal.front_end import describe_given
+from margo.signal.times import boundary_times
+
+
+def import_model(path, phones=None, lexicon=None, silence: str | None = None, record: dict | None = None) -> HmmSet:
+    """The model of a text file; features are ready-made ones unless their ``record`` is given."""
+    table = read_transcripts(lexicon) if lexicon else None
+    hmms = read_model_text(path, read_symbols(phones) if phones else None, table, silence)
+    record = record or describe_given(hmms.pool.dimension)
+    if record["dimension"] != hmms.pool.dimension:
+        raise MargoError(f"{path}: dimension {hmms.pool.dimension}, the features have {record['dimension']}")
+    return replace(hmms, meta={"features": record, "grammar": grammar("loop"), "criterion": "kaldi"})
+
+
+def export_model(hmms: HmmSet, place) -> None:
+    """final.mdl (text), phones.txt, lexicon.txt and words.txt, written to ``place(name)``."""
+    if hmms.meta.get("augmented"):
+        raise MargoError("large-margin training has given this model a dimension, which the features do not have")
+    write_model_text(place("final.mdl"), hmms)
+    symbols = {"phones.txt": [unit.name for unit in hmms.units], "words.txt": hmms.words}
+    for name, names in symbols.items():
+        write_text(place(name), "".join(f"{symbol} {n}\n" for n, symbol in enumerate(["<eps>", *names])))
+    write_text(place("lexicon.txt"), "".join(f"{word} {' '.join(units)}\n" for word, units in hmms.lexicon.items()))
+
+
+def read_alignments(path) -> dict[str, np.ndarray]:
+    """Transition-ids [T] of each utterance: a list (.scp), an archive, or text, also packed (.gz)."""
+    path = Path(path)
+    if path.suffix == ".scp":
+        return {name: read_vector(place) for name, place in read_scp(path.parent, path.name).items()}
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except OSError as error:
+        raise MargoError(f"{path}: cannot be read ({error})") from None
+    if b"\0B" in data[:1000]:
+        from io import BytesIO
+
+        from kaldiio import load_ark
+
+        return {name: np.asarray(vector, np.int32) for name, vector in load_ark(BytesIO(data))}
+    rows = [line.split() for line in data.decode().splitlines() if line.strip()]
+    wrong = [row[0] for row in rows if not all(word.isdigit() for word in row[1:])]
+    refuse([f"{name}: expected transition-ids" for name in wrong], str(path), most=10)
+    return {row[0]: np.array(row[1:], np.int32) for row in rows}
+
+
+def states_and_units(ids: Transitions, sequence: np.ndarray) -> tuple[np.ndarray, list[Segment]]:
+    """Pool states [T] and the units passed through of a sequence of transition-ids [T].
+
+    Kaldi may put the loops of a state behind the transition out of it; the unit then ends behind them.
+    """
+    sequence = np.asarray(sequence)
+    if len(sequence) == 0 or sequence.min() < 1 or sequence.max() >= len(ids.unit):
+        raise MargoError(f"transition-ids expected from 1 to {len(ids.unit) - 1}")
+    unit, position, target = ids.unit[sequence], ids.position[sequence], ids.target[sequence]
+    loops = target == position
+    out = target == _sizes(ids)[unit]
+    same = (unit[1:] == unit[:-1]) & (position[1:] == position[:-1])
+    reordered = bool((same & loops[1:] & ~loops[:-1]).any())
+    ends, leaving = [], False
+    for frame in range(len(sequence)):
+        leaving |= bool(out[frame])
+        goes_on = reordered and frame + 1 < len(sequence) and same[frame] and loops[frame + 1]
+        if leaving and not goes_on:
+            ends.append(frame + 1)
+            leaving = False
+    if not ends or ends[-1] != len(sequence):
+        raise MargoError("ends within a phone")
+    starts = [0, *ends[:-1]]
+    return ids.pdf[sequence], [Segment(int(unit[start]), start, end) for start, end in zip(starts, ends)]
+
+
+def _sizes(ids: Transitions) -> np.ndarray:
+    """Emitting states of each unit."""
+    sizes = np.zeros(ids.unit.max() + 1, np.int64)
+    np.maximum.at(sizes, ids.unit[1:], ids.position[1:] + 1)
+    return sizes
+
+
+def transition_ids(hmms: HmmSet, ids: Transitions, states: np.ndarray, units: list[Segment]) -> np.ndarray:
+    """Transition-ids int32 [T] of an alignment: pool states [T] within units."""
+    number = {key: n for n, key in enumerate(zip(ids.unit.tolist(), ids.position.tolist(), ids.target.tolist()))}
+    sequence = np.zeros(len(states), np.int32)
+    for segment in units:
+        unit, here = hmms.units[segment.index], []
+        for state in states[segment.start : segment.end].tolist():
+            last = here[-1] if here else 0
+            near = [p for p in range(last, unit.n_states) if unit.states[p] == state]
+            if not near:
+                raise MargoError(f"state {state} is not one of unit {unit.name} from its state {last + 1} on")
+            here.append(near[0])
+        for frame, (position, target) in enumerate(zip(here, [*here[1:], unit.n_states]), segment.start):
+            if (segment.index, position, target) not in number:
+                raise MargoError(f"unit {unit.name} has no transition from state {position + 1} to {target + 1}")
+            sequence[frame] = number[segment.index, position, target]
+    return sequence
+
+
+def exported_alignments(hmms: HmmSet, folder) -> Iterator[tuple[str, np.ndarray]]:
+    """``(utterance, transition-ids)`` of a folder of alignments: states of ali.scp, units of phones.ctm."""
+    ids, units = transitions_of(hmms), {}
+    for row in read_ctm(Path(folder) / "phones.ctm"):
+        units.setdefault(row.utterance, []).append(row)
+    for name, place in read_scp(folder, "ali.scp").items():
+        states = read_vector(place)
+        at = boundary_times(hmms.meta["features"], len(states))
+        segments = [Segment(hmms.unit_index[row.word], *(int(abs(at - time).argmin()) for time in (row.start, row.end)))
+                    for row in units.get(name, ())]  # fmt: skip
+        try:
+            yield name, transition_ids(hmms, ids, states, segments)
+        except MargoError as error:
+            raise MargoError(f"{folder}: {name}: {error}") from None

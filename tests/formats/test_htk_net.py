@@ -1,0 +1,85 @@
+"""HTK's dictionary and word networks: grammars written and read again, and what cannot be one is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from margo.errors import MargoError
+from margo.formats.htk_net import NULL, pair_table, read_dict, read_net, write_dict, write_net
+from margo.model.grammar import grammar, recognition_graph
+from oracles import random_hmms
+
+
+def model(kind="loop", **how):
+    hmms = random_hmms(np.random.default_rng(1))
+    size = len(hmms.words) + 1
+    if kind == "bigram":
+        rows = np.random.default_rng(2).dirichlet(np.ones(size), size)
+        rows[0, 1] = 0.0  # a pair that is forbidden
+        with np.errstate(divide="ignore"):
+            how["log_bigram"] = np.log(rows)
+    return replace(hmms, meta={"grammar": grammar(kind, **how)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"), [("isolated", {}), ("loop", {"insertion_penalty": -12.5}), ("loop", {}),
+                      ("bigram", {"insertion_penalty": 3.0, "scale": 5.0})]
+)  # fmt: skip
+def test_a_grammar_written_is_read_again(tmp_path, kind, how):
+    hmms = model(kind, **how)
+    write_dict(tmp_path / "dict", hmms)
+    write_net(tmp_path / "net", hmms)
+    words, silent = read_dict(tmp_path / "dict")
+    assert words == hmms.lexicon and list(silent.values()) == [(hmms.silence,)]
+    again, obligatory = read_net(tmp_path / "net", hmms.words, set(silent))
+    assert not obligatory
+    back = replace(hmms, meta={"grammar": again})
+    np.testing.assert_allclose(pair_table(back), pair_table(hmms), rtol=1e-8)
+    if kind != "bigram":
+        assert again == hmms.meta["grammar"]
+    assert recognition_graph(back).n_emitting == recognition_graph(hmms).n_emitting
+
+
+def lattice(words, arcs):
+    nodes = "\n".join(f"I={n} W={word}" for n, word in enumerate(words))
+    return f"VERSION=1.0\nN={len(words)} L={len(arcs)}\n{nodes}\n" + "\n".join(f"J={n} {a}" for n, a in enumerate(arcs))
+
+
+def test_words_that_may_follow_each_other(tmp_path):
+    """yes (no)* between obligatory silences, with a log probability to base 10."""
+    arcs = ["S=0 E=1", "S=1 E=2", "S=2 E=3 l=-1", "S=3 E=3 l=-2", "S=2 E=4", "S=3 E=4", "S=4 E=5"]
+    text = lattice([NULL, "SIL", "yes", "no", "SIL", NULL], arcs)
+    (tmp_path / "net").write_text("base=10\n" + text)
+    table, obligatory = read_net(tmp_path / "net", ("yes", "no"), {"SIL"})
+    ten = np.log(10)
+    assert obligatory and table["kind"] == "bigram"
+    np.testing.assert_allclose(np.array([[np.nan if v is None else v for v in row] for row in table["log_bigram"]]),
+                               [[np.nan, -ten, 0], [np.nan, -2 * ten, 0], [0, np.nan, np.nan]])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "arcs", "said"),
+    [
+        (["yes", "no", "yes", NULL], ["S=0 E=1", "S=1 E=2", "S=2 E=3"], "yes stands at places with different words"),
+        ([NULL, "maybe", NULL], ["S=0 E=1", "S=1 E=2"], "maybe is not in the dictionary"),
+        ([NULL, "yes"], ["S=0 E=7"], "arc 0 to 7: no such node"),
+        ([NULL, "yes"], ["S=0 E=one"], "expected I= W=, or J= S= E= l="),
+        ([NULL, NULL, "yes"], ["S=0 E=2", "S=1 E=2"], "2 nodes without an arc into them, expected one"),
+        ([NULL, "yes"], ["S=0 E=1 W=yes"], "words or scores on arcs"),
+    ],
+)
+def test_networks_that_are_refused(tmp_path, words, arcs, said):
+    (tmp_path / "net").write_text(lattice(words, arcs))
+    with pytest.raises(MargoError, match=said):
+        read_net(tmp_path / "net", ("yes", "no"), set())
+
+
+def test_dictionaries(tmp_path):
+    path = tmp_path / "dict"
+    path.write_text("SENT-END [] sil\nyes [yes] 0.9 y e s\nno n o\n")
+    assert read_dict(path) == ({"yes": ("y", "e", "s"), "no": ("n", "o")}, {"SENT-END": ("sil",)})
+    for text, said in (("yes y\nyes j\n", "line 2: yes has another"), ("yes\n", "line 1"), ("yes [no] y\n", "line 1")):
+        path.write_text(text)
+        with pytest.raises(MargoError, match=said):
+            read_dict(path)

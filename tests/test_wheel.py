@@ -1,0 +1,125 @@
+"""The wheel: what it holds, the command it installs, and a run from it that leaves the package as it was."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import margo
+from margo import cli
+
+PROGRAMS = ("steps", "local", "recipes", "conf")
+KINDS = {".py", ".sh", ".toml", ".txt"}
+
+
+@pytest.fixture(scope="module")
+def wheel(root, tmp_path_factory):
+    """Built from a copy, so that the clone stays clean, with the setuptools that is installed: no network."""
+    if int(metadata.version("setuptools").partition(".")[0]) < 77:
+        pytest.skip("needs setuptools 77 or later (make test installs it)")
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    for name in ("lib", *PROGRAMS):
+        shutil.copytree(root / name, source / name, ignore=shutil.ignore_patterns("*.egg-info", "*.nb[ic]"))
+    for name in ("setup.py", "MANIFEST.in", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(root / name, source)
+    build = f"from setuptools import build_meta; build_meta.build_wheel({str(out)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    (path,) = out.glob("margo_speech-*.whl")
+    return path
+
+
+def test_the_wheel_holds_lib_and_the_programs_and_nothing_else(root, wheel):
+    lib = {f"margo/{path.relative_to(root / 'lib/margo')}" for path in (root / "lib/margo").rglob("*.py")}
+    programs = [path for folder in PROGRAMS for path in (root / folder).rglob("*") if path.suffix in KINDS]
+    wanted = lib | {"margo/py.typed"} | {f"margo/share/{path.relative_to(root)}" for path in programs}
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        texts = {name.rpartition("/")[2]: archive.read(name).decode() for name in archive.namelist() if "info/" in name}
+    assert names == wanted and len(programs) > 80
+    assert f"\nVersion: {margo.__version__}\n" in texts["METADATA"] and "\nName: margo-speech\n" in texts["METADATA"]
+    assert "margo = margo.cli:main" in texts["entry_points.txt"]
+
+
+def test_nothing_tells_people_to_install_somebody_elses_package(root):
+    told = [path for folder in ("lib", "docs", *PROGRAMS) for path in (root / folder).rglob("*") if path.is_file()]
+    for path in [root / "README.md", root / "pyproject.toml", root / "Makefile", *told]:
+        if path.suffix in {".py", ".md", ".toml", ".sh", ""}:
+            text = path.read_text()
+            assert not re.search(r"pip install '?margo\b(?!-speech)|[\"']margo\[", text), path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The folder of an environment outside the clone, which borrows only the packages that margo needs."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", "--quiet", wheel]
+    done = subprocess.run(install, capture_output=True, text=True)
+    if "No module named pip" in done.stderr:
+        pytest.skip("needs pip")
+    assert done.returncode == 0, done.stderr
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    borrowed = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
+    return folder
+
+
+def digests(folder):
+    return {path: hashlib.md5(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_from_the_wheel(installed, tmp_path):
+    """A recipe's first stages, what they made by a verb, compiled code; and the package is as it was."""
+    (package,) = (installed / "lib").glob("python*/site-packages/margo")
+    before = digests(package)
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "NUMBA", "MARGO"))}
+    environment = {**clean, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def run(program, *words):
+        done = subprocess.run([installed / "bin" / program, *words], cwd=tmp_path, env=environment,
+                              capture_output=True, text=True)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert run("margo", "--version") == f"margo {margo.__version__}\n"
+    assert "\nrecipes:\n" in run("margo", "--help")
+    assert "margo recipe tidigits [--option" in run("margo", "recipe", "tidigits", "--help")
+    run("margo", "mini-corpus", "tidigits", "--size", "tiny", "--out", "corpus")
+    run("margo", "recipe", "tidigits", "--corpus", "corpus", "--stop-stage", "1", "--nj", "1")
+    made = tmp_path / "exp" / "tidigits" / "mfcc" / "test"
+    assert "make_mfcc" in run("margo", "show", made)
+    assert "done       0 data; 1 features\n" in run("margo", "show", "exp/tidigits")
+    assert json.loads((made / "step.json").read_text())["commit"] is None
+    run("python", "-c", "from margo.score.align import align; align([('a',)], [('b',)])")
+    assert list((tmp_path / "cache" / "margo").rglob("*.nbi")), "compiled code belongs to the user's cache"
+    assert digests(package) == before
+
+
+def test_every_program_is_a_verb_and_shown_once(monkeypatch):
+    grouped = [name for names in cli.GROUPS.values() for name in names.split()]
+    assert len(grouped) == len(set(grouped)) and {*grouped} <= cli.verbs().keys()
+    monkeypatch.setitem(cli.GROUPS, "for recipes", "")  # one that is new, and that no group names
+    shown = re.findall(r"^  (\w+) ", cli.overview(), re.M)
+    assert sorted(shown) == sorted([*cli.verbs(), *cli.recipes()]) and "\nothers:\n  plan " in cli.overview()
+    assert all(cli.title(path) and len(cli.title(path)) <= 96 for path in cli.verbs().values())
+
+
+def test_what_the_command_runs_and_what_it_refuses(root):
+    words, variables = cli.command(["train-ml", "--data", "d"])
+    assert words == [sys.executable, str(root / "steps" / "train_ml.py"), "--data", "d"] and not variables
+    words, variables = cli.command(["recipe", "words", "--stage", "3"])
+    assert Path(words[1]) == root / "recipes" / "words" / "run.sh" and words[2:] == ["--stage", "3"]
+    assert variables == {"MARGO_PYTHON": sys.executable}
+    assert cli.command(["recognize"]) == "margo: no verb 'recognize' (nearest: recognise)"
+    assert "there are deterding, digits" in cli.command(["recipe"])
+    done = subprocess.run([sys.executable, "-m", "margo", "decode", "--wrong", "1"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("decode: no option --wrong")
