@@ -102,6 +102,39 @@ def test_an_unfinished_run_with_other_settings_is_refused(trainer, tmp_path):
     assert np.load(max(out.glob("iter_*.npz")))["s"].shape == (5,)
 
 
+def killed_after_an_iteration(trainer, out, *arguments):
+    """The identity-carrying state that a run leaves when it is killed."""
+    process = subprocess.Popen([sys.executable, trainer.path, "--out", out, "--pause", "1", *arguments])
+    while not list(out.glob("iter_*.npz")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    return max(out.glob("iter_*.npz"))
+
+
+def test_a_state_of_other_settings_is_not_resumed_whatever_else_the_folder_says(trainer, tmp_path):
+    """Two runs in one folder, as where there is no lock: the last state is the other's."""
+    ours = killed_after_an_iteration(trainer, tmp_path / "ours")
+    theirs = killed_after_an_iteration(trainer, tmp_path / "theirs", "--rate", "0.25")
+    ours.unlink()
+    ours.with_name("iter_007.npz").write_bytes(theirs.read_bytes())
+    refused = trainer("--out", ours.parent, "--pause", "1")
+    assert refused.returncode == 1 and "--rate was 0.25, is 0.5" in refused.stderr
+    ours.with_name("iter_007.npz").write_bytes(b"nobody's")
+    refused = trainer("--out", ours.parent, "--pause", "1")
+    assert refused.returncode == 1 and "an unfinished run with other settings" in refused.stderr
+    assert trainer("--out", ours.parent, "--overwrite").returncode == 0
+
+
+def test_the_last_of_a_thousand_iterations_is_the_newest(tmp_path):
+    from margo.runtime.epochs import newest
+
+    for number in (2, 999, 1000):
+        (tmp_path / f"iter_{number:03d}.npz").touch()
+    assert newest(tmp_path).name == "iter_1000.npz"
+
+
 def test_a_folder_that_is_not_complete_is_not_taken_as_input(tmp_path):
     from margo.errors import MargoError
     from margo.runtime.step import Step

@@ -9,6 +9,11 @@ from margo.errors import MargoError
 MARK = "\ufeff"  # UTF-8 with a byte-order mark
 
 
+def file_in(place, name: str) -> Path:
+    """The file ``name`` of a folder, or ``place`` itself where it is a file."""
+    return Path(place) if Path(place).is_file() else Path(place) / name
+
+
 def read_text(path, parse=lambda text: text.removeprefix(MARK), what: str = ""):
     """The file's text, or what ``parse`` makes of it; ``what`` says in the message as what it was read."""
     try:

@@ -17,8 +17,14 @@ from pathlib import Path
 from margo.errors import MargoError
 from margo.formats.systems import read_systems
 from margo.knobs import Knobs, knob
-from margo.runtime import record
+from margo.runtime import lock, record
 from margo.runtime.options import RUNNING, parse
+
+WANTED = {  # the file that a folder of such a step must have, whoever made it
+    "make_mfcc": "feats.scp", "train_ml": "model.npz", "train_gmm": "model.npz", "nbest": "nbest.jsonl",
+    "decode": "hyp", "align": "ali.ctm",
+}  # fmt: skip
+BARE = ("model.npz", "hyp")  # those that will do without their folder
 
 __all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main"]
 
@@ -58,7 +64,7 @@ class Step:
         self.outputs: list[str] = []
         self.extra: dict = {}
         self._started = time.perf_counter()
-        self._log = None
+        self._log = self._lock = None
 
     def say(self, text: str) -> None:
         """Tell the user, on standard error and in ``step.log``."""
@@ -88,27 +94,41 @@ class Step:
                 self.say(f"{what}: {count}" + (f" of {total}" if total else ""))
 
     def input(self, folder, made_by: str) -> Path:
-        """``folder``, once it is sure that the step that makes it (``made_by``, or another trainer) ended well there.
-
-        Remembers a digest of its contents, so that a resumed run can tell that its inputs are still the same.
+        """``folder``, or a bare file instead, once it is sure that it may be read: that the step ``made_by`` (or another
+        trainer) ended well there and nothing has changed since; or, where no step of ours made it, that it has the file
+        which is wanted.
         """
-        folder = Path(folder)
-        origin = record.of(folder)
-        if origin is None:
-            stage = read_systems().stage_of(folder, made_by)
-            where = f"run stage {stage} first (--stage {stage})" if stage is not None else f"run {made_by} first"
-            lacks = "no step.json with status ok" if folder.is_dir() else "no such folder"
-            lacks = "a file, expected a folder" if folder.is_file() else lacks
-            raise MargoError(f"{folder} is not complete ({lacks}): {where}")
-        self.inputs[str(folder)] = record.digest(origin["outputs"])
-        return folder
+        folder, wanted = Path(folder), WANTED.get(made_by, "")
+        lacks = record.unfinished(folder)
+        if not folder.exists():
+            lacks = "no such folder"
+        elif folder.is_file() and wanted not in BARE:
+            lacks = "a file, expected a folder"
+        elif folder.is_dir() and wanted and not (folder / wanted).is_file():
+            lacks = lacks or f"no file {wanted}"
+        changed = "" if lacks else record.altered(folder)
+        if lacks or changed:
+            stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)
+            where, when = made_by if stage is None else f"stage {stage}", "first" if lacks else "again"
+            where = f"run {where} {when}" + (f" (--stage {stage})" if stage is not None else "")
+            raise MargoError(f"{folder} is not complete ({lacks}): {where}" if lacks else f"{folder} {changed}, or {where}")
+        return self.remember(folder)
 
     def input_file(self, path) -> Path:
-        """``path``, a file from outside any step's folder (a configuration, a list); remembers its hash."""
+        """``path``, a file that may be anybody's: a configuration, a list, a table."""
         path = Path(path)
         if not path.is_file():
             raise MargoError(f"{path}: no such file")
-        self.inputs[str(path)] = record.hash_file(path)
+        if fault := record.unfinished(path) or record.altered(path):
+            raise MargoError(f"{path}: {fault}")
+        return self.remember(path)
+
+    def remember(self, path: Path) -> Path:
+        """Keep a digest of what is read, so that a resumed run can tell that its inputs are still the same."""
+        place = os.path.abspath(path)
+        if record.owner_of(path) is None:
+            self.extra.setdefault("seen", {})[place] = record.stamp(path)
+        self.inputs[place] = record.content(path)
         return path
 
     def output(self, name: str) -> Path:
@@ -134,6 +154,7 @@ class Step:
         if other != self.name:
             raise MargoError(f"{self.out}: holds what {other} made; give another --out")
         self.out.mkdir(parents=True, exist_ok=True)
+        self._lock = lock.take(self.out, self.name, self.argv)
         for leftover in self.out.rglob(".*.tmp"):  # of a run that was killed while writing
             leftover.unlink()
         # A folder whose contents are about to change is not complete until step.json is written again. Trainers first
@@ -148,6 +169,13 @@ class Step:
             seconds = time.perf_counter() - self._started
             record.write(self.out, self.name, self.argv, self.options, self.inputs, self.outputs, seconds, self.extra)
             self.log(f"done in {seconds:.1f} s")
+            self.release()
+
+    def release(self) -> None:
+        """Leave the folder to others, where it is complete."""
+        if self._lock and record.of(self.out):
+            lock.release(self.out, self._lock)
+            self._lock = None
 
 
 @contextmanager
@@ -206,6 +234,7 @@ def main(description: str, options_class, run) -> None:
             step.finish()
     except MargoError as error:
         step.log(traceback.format_exc())
+        step.release()  # a refusal to touch what is there
         sys.exit(f"{name}: {error}")
     except KeyboardInterrupt:
         step.log("interrupted")

@@ -5,12 +5,12 @@ Each is a function of a model and a chunk (:mod:`margo.tasks.speech`), to be giv
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.models import read_model
+from margo.formats.reading import file_in
 from margo.gaussian.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
@@ -36,8 +36,8 @@ class Aligned:
 
 
 def model_for(folder, speech: Speech) -> HmmSet:
-    """The model in ``folder``, once it is sure that ``speech`` has the features it was trained on."""
-    hmms = read_model(Path(folder) / "model.npz")
+    """The model in ``folder``, or file, once it is sure that ``speech`` has the features it was trained on."""
+    hmms = read_model(file_in(folder, "model.npz"))
     same_features(hmms.meta["features"], speech.features, f"{speech.folder}: the features")
     return hmms
 

@@ -1,10 +1,9 @@
 """Audio files to words with a trained model's folder alone."""
 
-from pathlib import Path
-
 from margo.errors import MargoError
 from margo.formats.audio import read_audio
 from margo.formats.models import read_model
+from margo.formats.reading import file_in
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, weighed_grammar
 from margo.search.confidence import confidences
@@ -18,7 +17,7 @@ class Recogniser:
     """A model compiled for use: :meth:`transcribe` one file at a time."""
 
     def __init__(self, folder, confidence_scale: float):
-        path = Path(folder) / "model.npz"
+        path = file_in(folder, "model.npz")
         self.hmms = read_model(path)
         self.options = options_of(self.hmms.meta["features"], str(path))
         if self.options.cmvn == "speaker":

@@ -1,5 +1,6 @@
 """The whole of a training step: read, train by some criterion, write the model that is the result."""
 
+import os
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -56,7 +57,7 @@ def train(criterion, options, step, start=None, folds=None) -> None:
     init = None if start else passes.model_for(options.init, data)
     if init and criterion.diagonal:
         init.pool.require("diagonal", f"--init {options.init}: {criterion.name}")
-    lists = read_lists(options, step) if getattr(options, "nbest", None) else None
+    lists = read_lists(options, data, step) if getattr(options, "nbest", None) else None
     with step.place() as where:
         corpus = speech.Corpus(data, where, step, init, lists)
         errors = partial(passes.dev_errors, data=dev, where=where) if dev and criterion.picks else None
@@ -93,20 +94,23 @@ def weighed(hmms: HmmSet, criterion, options, data, dev, folds, where, step) -> 
     return hmms
 
 
-def read_lists(options, step) -> dict[str, list[tuple[str, ...]]]:
-    """The strings of every utterance from the folder ``--nbest``, once it is sure that they are those of the model
+def read_lists(options, data: speech.Speech, step) -> dict[str, list[tuple[str, ...]]]:
+    """The strings of every utterance from the folder ``--nbest``; those that our nbest made must be of the model
     ``--init`` on ``--data``, and enough."""
     folder = step.input(options.nbest, made_by="nbest")
-    listing = record.of(folder)
-    for kind, ours in (("model", options.init), ("data", options.data)):
-        theirs = listing["options"][kind]
-        if listing["inputs"][theirs] != step.inputs[str(ours)]:
-            raise MargoError(f"--nbest {folder}: lists of {theirs}, which is not what {ours} is now; give the lists of "
-                             "that, or none")  # fmt: skip
-    if listing["options"]["n"] <= options.competitors:
-        raise MargoError(f"--nbest {folder}: {listing['options']['n']} strings an utterance, --competitors "
-                         f"{options.competitors} needs {options.competitors + 1}")  # fmt: skip
-    return read_nbest(folder / "nbest.jsonl")
+    if listing := record.of(folder):
+        for ours in (options.init, options.data):
+            if step.inputs[os.path.abspath(ours)] not in listing["inputs"].values():
+                raise MargoError(f"--nbest {folder}: lists of {' and '.join(listing['inputs'])}, which is not what {ours} "
+                                 "is now; give the lists of that, or none")  # fmt: skip
+        if listing["options"]["n"] <= options.competitors:
+            raise MargoError(f"--nbest {folder}: {listing['options']['n']} strings an utterance, --competitors "
+                             f"{options.competitors} needs {options.competitors + 1}")  # fmt: skip
+    lists = read_nbest(folder / "nbest.jsonl")
+    if missing := [item.name for item in data.items if item.name not in lists]:
+        raise MargoError(f"{folder / 'nbest.jsonl'}: no strings of {len(missing)} utterances of {data.folder}, such as "
+                         f"{missing[0]}")  # fmt: skip
+    return lists
 
 
 NEW = {"init": False}  # what only a model that is made anew has use for
