@@ -2,6 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
+import threading
+import traceback
 from functools import partial
 
 import pytest
@@ -27,6 +31,26 @@ def always_die(number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def die_while_sending(folder, number):
+    """A result far larger than any pipe's buffer, and a death while it is on its way."""
+    mark = folder / "died"
+    if number == 3 and not mark.exists():
+        mark.touch()
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        return Slow(number)
+    return bytes(number)
+
+
+class Slow:
+    """Something whose pickle is large."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __reduce__(self):
+        return bytes, (b"x" * 160_000_000,)
+
+
 def fail(number):
     raise MargoError(f"bad chunk {number}")
 
@@ -46,9 +70,50 @@ def test_a_dead_worker_costs_a_retry(tmp_path):
     assert len(said) == 1 and "worker died" in said[0]
 
 
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_a_worker_that_dies_while_it_sends_costs_a_retry(tmp_path, jobs):
+    """The parent reads slowly, as one that is at work: the answer is cut off in the middle."""
+    program = (
+        "import pathlib, sys, time; sys.path.insert(0, sys.argv[2]); import test_parallel as t\n"
+        "from functools import partial; from margo.runtime.parallel import map_chunks, place\n"
+        "said = []\n"
+        "with place(int(sys.argv[3]), say=said.append) as where:\n"
+        "    for n, got in enumerate(map_chunks(partial(t.die_while_sending, pathlib.Path(sys.argv[1])), range(12), where)):\n"
+        "        assert got == bytes(n)\n"
+        "        time.sleep(0.5 if n < 3 else 0)\n"
+        "assert len(said) == 1 and 'signal 9, as the system does when memory runs out' in said[0], said\n"
+        "print('whole')\n"
+    )
+    command = [sys.executable, "-c", program, tmp_path, os.path.dirname(__file__), str(jobs)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "whole\n", done.stderr
+
+
 def test_a_chunk_that_always_kills_is_given_up():
-    with place(2, say=lambda text: None) as where, pytest.raises(MargoError, match="died 3 times on chunk 0"):
+    with (
+        place(2, say=lambda text: None) as where,
+        pytest.raises(MargoError, match=r"died 3 times on chunk 0 \(killed by signal 9, as .* memory runs out\): run"),
+    ):
         list(map_chunks(always_die, range(3), where))
+
+
+def test_workers_that_nobody_waits_for_are_ended_and_others_take_their_place():
+    with place(2) as where:
+        for number, result in enumerate(map_chunks(square, range(1000), where)):
+            assert result == number * number
+            if number == 5:
+                break
+        assert list(map_chunks(square, range(5), where)) == [0, 1, 4, 9, 16]
+
+
+def unlucky(number):
+    raise KeyError(square)  # with where it happened
+
+
+def test_an_error_tells_where_in_the_worker_it_was_raised():
+    with place(2) as where, pytest.raises(KeyError) as error:
+        list(map_chunks(unlucky, range(3), where))
+    assert "in unlucky" in "".join(traceback.format_exception(error.value))
 
 
 def test_errors_of_a_chunk_reach_the_caller():

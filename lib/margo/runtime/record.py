@@ -174,14 +174,13 @@ def write(folder, name: str, argv: list, options, inputs: dict, outputs: list[st
         "options": plain(vars(options)) if options else {},
         "inputs": inputs,
         "outputs": {output: hash_file(folder / output) for output in outputs},
-        "seen": seen | extra.pop("seen", {}),
         "seconds": round(seconds, 3),
         "peak_memory_mb": peak_memory(),
         "python": sys.version.split()[0],
         "packages": versions(),
         "commit": commit(),
     }
-    write_json(folder / NAME, facts | extra)
+    write_json(folder / NAME, facts | extra | {"seen": seen | extra.get("seen", {})})
 
 
 def versions() -> dict[str, str]:

@@ -106,6 +106,8 @@ class Step:
             lacks = "a file, expected a folder"
         elif folder.is_dir() and wanted and not (folder / wanted).is_file():
             lacks = lacks or f"no file {wanted}"
+        elif folder.is_dir() and not any(folder.iterdir()):
+            lacks = lacks or "an empty folder"
         changed = "" if lacks else record.altered(folder)
         if lacks or changed:
             stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)

@@ -99,10 +99,10 @@ def read_lists(options, data: speech.Speech, step) -> dict[str, list[tuple[str, 
     ``--init`` on ``--data``, and enough."""
     folder = step.input(options.nbest, made_by="nbest")
     if listing := record.of(folder):
-        for ours in (options.init, options.data):
+        for kind, ours in (("model", options.init), ("data", options.data)):
             if step.inputs[os.path.abspath(ours)] not in listing["inputs"].values():
-                raise MargoError(f"--nbest {folder}: lists of {' and '.join(listing['inputs'])}, which is not what {ours} "
-                                 "is now; give the lists of that, or none")  # fmt: skip
+                raise MargoError(f"--nbest {folder}: lists of {listing['options'][kind]}, which is not what {ours} is "
+                                 "now; give the lists of that, or none")  # fmt: skip
         if listing["options"]["n"] <= options.competitors:
             raise MargoError(f"--nbest {folder}: {listing['options']['n']} strings an utterance, --competitors "
                              f"{options.competitors} needs {options.competitors + 1}")  # fmt: skip
