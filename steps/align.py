@@ -26,7 +26,7 @@ class Options(Parallel, Knobs):
 def run(options: Options, step):
     from functools import partial
 
-    from margo.formats.atomic import write_json
+    from margo.formats.atomic import file_name, write_json
     from margo.formats.ctm import TimedWord, write_ctm
     from margo.formats.features import write_ark
     from margo.formats.textgrid import Interval, write_textgrid
@@ -62,7 +62,7 @@ def run(options: Options, step):
                 kind: [Interval(at[s], at[e], name) for name, s, e, *_ in getattr(utterance, kind)]
                 for kind in ("words", "units")
             }
-            path = step.output(f"textgrid/{utterance.name}.TextGrid")
+            path = step.output(f"textgrid/{file_name(utterance.name)}.TextGrid")
             write_textgrid(path, at[-1], tiers)
     frames = sum(len(utterance.states) for utterance in done)
     score = sum(utterance.score for utterance in done) / max(frames, 1)

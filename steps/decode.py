@@ -29,30 +29,34 @@ class Options(Parallel):
 def run(options: Options, step):
     from functools import partial
 
-    from margo.formats.atomic import write_text
+    from margo.errors import MargoError
+    from margo.formats.atomic import file_name, write_text
     from margo.formats.transcripts import write_transcripts
     from margo.model.grammar import with_weights
     from margo.runtime.parallel import map_chunks
     from margo.tasks import passes, speech, tuning
 
     step.input(options.model, made_by="train_ml")
+    names = [file_name(folder.resolve().name) for folder in options.data]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise MargoError(f"--data: several folders are named {', '.join(sorted(twice))}, and so would be their results")
     with step.place() as where:
-        for folder in options.data:
+        for folder, name in zip(options.data, names):
             data = speech.read(step.input(folder, made_by="make_mfcc"))
             hmms = passes.model_for(options.model, data)
             hmms = with_weights(hmms, insertion_penalty=options.insertion_penalty, scale=options.scale)
             function = partial(passes.decode, hmms, options.beam or float("inf"))
-            parts = step.progress(map_chunks(function, data.chunks, where), len(data.chunks), f"decode {folder.name}")
+            parts = step.progress(map_chunks(function, data.chunks, where), len(data.chunks), f"decode {name}")
             rows = [row for part in parts for row in part]
-            lost = [(name, "no path fits its frames") for name, words, _, _ in rows if words is None]
+            lost = [(utterance, "no path fits its frames") for utterance, words, _, _ in rows if words is None]
             speech.check_dropped(lost, data, step)
-            write_transcripts(step.output(f"{folder.name}/hyp"), {name: words or () for name, words, _, _ in rows})
-            lines = [f"{name} {score:.4f} {frames}\n" for name, _, score, frames in rows]
-            write_text(step.output(f"{folder.name}/scores"), "".join(lines))
-            step.say(f"decode: {options.model.name} on {folder.name}: {len(rows)} utterances")
+            write_transcripts(step.output(f"{name}/hyp"), {utterance: words or () for utterance, words, _, _ in rows})
+            lines = [f"{utterance} {score:.4f} {frames}\n" for utterance, _, score, frames in rows]
+            write_text(step.output(f"{name}/scores"), "".join(lines))
+            step.say(f"decode: {options.model.name} on {name}: {len(rows)} utterances")
             if options.penalties or options.scales:
                 table = tuning.table(hmms, data, options.penalties, options.scales, where)
-                write_text(step.output(f"{folder.name}/weights"), table)
+                write_text(step.output(f"{name}/weights"), table)
                 print(table, end="")
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
+from margo.formats.atomic import SUFFIX
 from margo.formats.systems import read_systems
 from margo.knobs import Knobs, knob
 from margo.runtime import lock, record
@@ -25,6 +26,8 @@ WANTED = {  # the file that a folder of such a step must have, whoever made it
     "decode": "hyp", "align": "ali.ctm",
 }  # fmt: skip
 BARE = ("model.npz", "hyp")  # those that will do without their folder
+
+BESIDE = "../score.json"  # the one file that is written beside its folder, score
 
 __all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main"]
 
@@ -135,6 +138,8 @@ class Step:
 
     def output(self, name: str) -> Path:
         """Place of the output file ``name`` in the step's own folder; it is recorded as this step's."""
+        if name != BESIDE and (Path(name).is_absolute() or ".." in Path(name).parts):
+            raise MargoError(f"{name}: leads out of {self.out}, where nothing is written")
         if name not in self.outputs:
             self.outputs.append(name)
         path = self.out / name
@@ -157,14 +162,22 @@ class Step:
             raise MargoError(f"{self.out}: holds what {other} made; give another --out")
         self.out.mkdir(parents=True, exist_ok=True)
         self._lock = lock.take(self.out, self.name, self.argv)
-        for leftover in self.out.rglob(".*.tmp"):  # of a run that was killed while writing
-            leftover.unlink()
+        self.remove_leftovers()
         # A folder whose contents are about to change is not complete until step.json is written again. Trainers first
         # ask whether they may (margo.runtime.epochs).
         if not isinstance(self.options, Trainer):
             record.forget(self.out)
         self._log = open(self.out / "step.log", "a", encoding="utf-8")  # noqa: SIM115 (open to the end)
         self.log(f"{self.name} {' '.join(self.argv)}")
+
+    def remove_leftovers(self) -> None:
+        """Remove what an earlier run here was writing when it was killed; folders of other steps are left alone."""
+        for folder, inner, names in os.walk(self.out):
+            others = [each for each in inner if {record.NAME, lock.NAME} & {*os.listdir(Path(folder, each))}]
+            inner[:] = [each for each in inner if each not in others]
+            for name in names:
+                if name.startswith(".") and name.endswith(SUFFIX):
+                    Path(folder, name).unlink()
 
     def finish(self) -> None:
         if self.out is not None:
