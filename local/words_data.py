@@ -72,8 +72,8 @@ def overlaps(sets: dict[str, list]) -> list[str]:
         held = {key for row in sets[other] for key in (row.name, source_of(row))}
         both = sorted(row.name for row in sets[one] if {row.name, source_of(row)} & held)
         if both:
-            faults.append(f"--{one} and --{other} share {len(both)} utterances, such as {both[0]}: figures would say nothing "
-                          "of new speech (--allow-overlap true takes them)")  # fmt: skip
+            faults.append(f"--{one} and --{other} share {len(both)} utterances, such as {both[0]}: figures would say "
+                          "nothing of new speech (--allow-overlap true takes them)")  # fmt: skip
     return faults
 
 

@@ -127,6 +127,25 @@ def test_a_state_of_other_settings_is_not_resumed_whatever_else_the_folder_says(
     assert trainer("--out", ours.parent, "--overwrite").returncode == 0
 
 
+@pytest.mark.parametrize("status", ["ok", "begun"])
+def test_outputs_of_a_foreign_record_that_lie_outside_are_not_removed(trainer, tmp_path, status):
+    out, beside = tmp_path / "a" / "out", tmp_path / "a" / "beside"
+    out.mkdir(parents=True)
+    beside.mkdir()
+    (out / "link").symlink_to(beside)
+    victims = [tmp_path / "absolute", tmp_path / "a" / "above", beside / "linked"]
+    for victim in victims:
+        victim.write_text("precious")
+    names = [str(victims[0]), "../above", "link/linked", "inner/../../above"]
+    (out / "inner").mkdir()
+    identity = {"options": {"rate": 9}, "inputs": {}}
+    held = {"status": status, "step": "train_vector", "outputs": dict.fromkeys(names, "0"), "identity": identity}
+    (out / "step.json").write_text(json.dumps(held))
+    done = trainer("--out", out, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert [victim.read_text() for victim in victims] == ["precious"] * 3
+
+
 def test_the_last_of_a_thousand_iterations_is_the_newest(tmp_path):
     from margo.runtime.epochs import newest
 

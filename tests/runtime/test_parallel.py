@@ -68,7 +68,8 @@ def test_a_dead_worker_costs_a_retry(tmp_path):
 def test_a_worker_that_dies_while_it_sends_costs_a_retry(tmp_path, jobs):
     """In a process of its own, which can be ended if it hangs."""
     program = (
-        "import pathlib, sys; sys.path.insert(0, sys.argv[2]); import test_parallel as t; from functools import partial\n"
+        "import pathlib, sys; sys.path.insert(0, sys.argv[2]); import test_parallel as t\n"
+        "from functools import partial\n"
         "from margo.runtime.parallel import map_chunks, place\n"
         "with place(int(sys.argv[3]), say=lambda words: None) as where:\n"
         "    got = list(map_chunks(partial(t.die_while_sending, pathlib.Path(sys.argv[1])), range(18), where))\n"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from margo.errors import MargoError
 
-
 SUFFIX = ".margo-tmp"  # of files that are being written
 LONGEST = 200  # bytes of a name; systems take 255, with what is put around it
 

@@ -26,7 +26,8 @@ def take(folder: Path, step: str, argv: list[str]):
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             file.close()
-            raise MargoError(f"{folder}: {told(holder(folder))} is at work there: wait for it, or give another --out") from None
+            whose = told(holder(folder))
+            raise MargoError(f"{folder}: {whose} is at work there: wait for it, or give another --out") from None
         except OSError:  # a file system without locks
             pass
         with suppress(FileNotFoundError):

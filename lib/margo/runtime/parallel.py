@@ -161,8 +161,8 @@ class Processes:
             self.workers.remove(worker)
             why = worker.end()
             if tries == TRIES:
-                raise MargoError(f"a worker died {TRIES} times on chunk {index} ({why}): run the same command again with "
-                                 "a smaller --nj or more memory; what is finished is kept")  # fmt: skip
+                raise MargoError(f"a worker died {TRIES} times on chunk {index} ({why}): run the same command again "
+                                 "with a smaller --nj or more memory; what is finished is kept")  # fmt: skip
             self.say(f"a worker died ({why}); trying chunk {index} again")
             again.append((index, chunk, tries + 1))
         return again

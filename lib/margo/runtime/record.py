@@ -1,8 +1,8 @@
 """``step.json``: what a folder's step was asked, what it read, what it wrote. Written last.
 
-It serves resuming and provenance. A folder without one is anybody's, and taken as it is. In a folder that has one, files
-must be what the step left there, and what it read must be what it was: size and times tell that at once; where they
-differ, as in a copy, the contents decide.
+It serves resuming and provenance. A folder without one is anybody's, and taken as it is. In a folder that has one,
+files must be what the step left there, and what it read must be what it was: size and times tell that at once; where
+they differ, as in a copy, the contents decide.
 """
 
 import hashlib

@@ -97,9 +97,10 @@ class Step:
                 self.say(f"{what}: {count}" + (f" of {total}" if total else ""))
 
     def input(self, folder, made_by: str) -> Path:
-        """``folder``, or a bare file instead, once it is sure that it may be read: that the step ``made_by`` (or another
-        trainer) ended well there and nothing has changed since; or, where no step of ours made it, that it has the file
-        which is wanted.
+        """``folder``, or a bare file instead, once it is sure that it may be read.
+
+        That is, the step ``made_by`` (or another trainer) ended well there and nothing has changed since; or no step of
+        ours made it, and it has the file which is wanted.
         """
         folder, wanted = Path(folder), WANTED.get(made_by, "")
         lacks = record.unfinished(folder)
@@ -116,7 +117,8 @@ class Step:
             stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)
             where, when = made_by if stage is None else f"stage {stage}", "first" if lacks else "again"
             where = f"run {where} {when}" + (f" (--stage {stage})" if stage is not None else "")
-            raise MargoError(f"{folder} is not complete ({lacks}): {where}" if lacks else f"{folder} {changed}, or {where}")
+            fault = f"is not complete ({lacks}): " if lacks else f"{changed}, or "
+            raise MargoError(f"{folder} {fault}{where}")
         return self.remember(folder)
 
     def input_file(self, path) -> Path:
