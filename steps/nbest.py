@@ -33,7 +33,7 @@ def run(options: Options, step):
     with step.place() as where, atomic(step.output("nbest.jsonl")) as file:
         for rows in step.progress(map_chunks(function, data.chunks, where), len(data.chunks), "N-best"):
             file.writelines(json.dumps(row) + "\n" for row in rows)
-            without += [(row["utt"], "no string fits its frames, or memory does not") for row in rows if not row["hyps"]]
+            without += [(row["utt"], "no string fits its frames, or the memory") for row in rows if not row["hyps"]]
     speech.check_dropped(without, data, step)
     step.say(f"nbest: {len(data.items)} utterances, {options.n} strings each")
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from contests import spoken, task
 
+from contests import spoken, task
 from margo.estimate import ml, pieces
 from margo.estimate.ml import MlOptions, accumulate, update
 

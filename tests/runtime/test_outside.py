@@ -45,7 +45,8 @@ def test_names_from_data_are_names_of_one_file():
 def test_an_utterance_named_like_a_path_gets_its_textgrid_in_the_folder(root, tmp_path):
     place = feature_folders(tmp_path, train=3)
     rows = [replace(row, name=f"../../../{row.name}") for row in datadir.read(place / "train")]
-    matrices = [(row.name, features.read_matrix(features.read_scp(place / "train")[Path(row.name).name])) for row in rows]
+    places = features.read_scp(place / "train")
+    matrices = [(row.name, features.read_matrix(places[Path(row.name).name])) for row in rows]
     folder = tmp_path / "odd"
     folder.mkdir()
     offsets = features.write_ark(folder / "feats.ark", folder / "feats.scp", matrices)

@@ -101,6 +101,27 @@ def unlucky(number):
     raise KeyError(square)  # with where it happened
 
 
+def unsendable(number):
+    return lambda: number
+
+
+class Odd(Exception):
+    """An exception that cannot be made again from its arguments."""
+
+    def __init__(self, one, other):
+        super().__init__(one)
+
+
+def odd(number):
+    raise Odd(1, 2)
+
+
+@pytest.mark.parametrize("function, says", [(unsendable, "cannot be sent"), (odd, "cannot be read")])
+def test_what_cannot_be_sent_or_read_is_told(function, says):
+    with place(2) as where, pytest.raises(RuntimeError, match=says):
+        list(map_chunks(function, range(3), where))
+
+
 def test_an_error_tells_where_in_the_worker_it_was_raised():
     with place(2) as where, pytest.raises(KeyError) as error:
         list(map_chunks(unlucky, range(3), where))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from oracles import random_hmms
 
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.graph import align_graph, loop_graph
@@ -12,6 +11,7 @@ from margo.search.confidence import word_occupancies
 from margo.search.lengths import best_arcs
 from margo.search.strings import align_strings
 from margo.search.viterbi import viterbi
+from oracles import random_hmms
 
 
 def whole(arcs, scores, beam=np.inf):

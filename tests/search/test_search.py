@@ -9,10 +9,10 @@ from margo.errors import MargoError
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.graph import Graph, align_graph, bigram_graph, isolated_graph, loop_graph
 from margo.model.hmm import HmmSet, flat_start, whole_words
+from margo.search.best import best_path, best_score, trace
 from margo.search.confidence import confidences, word_occupancies
 from margo.search.forward_backward import backward_rows, forward_rows, posteriors
 from margo.search.nbest import nbest
-from margo.search.best import best_path, best_score, trace
 from margo.search.viterbi import align, viterbi, viterbi_score
 from oracles import enumerate_all, log_gaussians, loop_strings, random_hmms
 

@@ -40,8 +40,9 @@ def write_score(
     ``metric`` is ``wer`` (strings; ``counts`` are insertions, deletions, substitutions and ``ser`` the string error
     rate) or ``err`` (classification). ``mixtures`` is the number of components per state or class (0: not known),
     ``set`` train, dev, test or what else was decoded, ``seconds`` what training took. A row that averages several runs
-    passes the runs' percentages in ``runs`` and :func:`margo.score.interval.pooled_rate` of them as ``rate``. ``extra`` adds keys to ``score.json`` for
-    readers of that file; the report knows ``unit`` (of strings: word or phone), ``task``, ``choice`` and ``interval``.
+    passes the runs' percentages in ``runs`` and :func:`margo.score.interval.pooled_rate` of them as ``rate``. ``extra``
+    adds keys to ``score.json`` for readers of that file; the report knows ``unit`` (of strings: word or phone),
+    ``task``, ``choice`` and ``interval``.
     """
     refuse(_bad(rate, mixtures, set, metric, counts, runs), f"{folder}: not a score")
     folder, label = Path(folder), metric.upper()

@@ -7,7 +7,6 @@ function, or a ``functools.partial`` of one).
 
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import traceback
@@ -41,19 +40,22 @@ def work(pipe, others, parent: int) -> None:
         while True:
             new, chunk = pipe.recv()
             function = function if new is None else new
-            pipe.send_bytes(answer(function, chunk))
+            answer(pipe, function, chunk)
 
 
-def answer(function, chunk) -> bytes:
-    """``(result, None)`` or ``(None, error)``, pickled; an error tells where it was raised."""
+def answer(pipe, function, chunk) -> None:
+    """Send ``(result, None)`` or ``(None, error)``; an error tells where it was raised."""
     try:
-        return pickle.dumps((function(chunk), None), pickle.HIGHEST_PROTOCOL)
+        outcome = function(chunk), None
     except BaseException as error:
         error.add_note(f"in a worker:\n{traceback.format_exc()}")
-        try:
-            return pickle.dumps((None, error))
-        except Exception:
-            return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")))
+        outcome = None, error
+    try:
+        pipe.send(outcome)
+    except OSError:  # the parent is gone
+        raise
+    except Exception:  # what cannot be sent is told in words
+        pipe.send((None, RuntimeError(f"{outcome[1] or 'a result'} cannot be sent: {traceback.format_exc()}")))
 
 
 class Worker:
@@ -81,9 +83,11 @@ class Worker:
     def take(self):
         """``(result, error)`` of its task, or None where it died before it was whole."""
         try:
-            return pickle.loads(self.pipe.recv_bytes())
+            return self.pipe.recv()
         except (EOFError, OSError):
             return None
+        except Exception as error:
+            return None, RuntimeError(f"a worker's answer cannot be read ({type(error).__name__}: {error})")
 
     def end(self) -> str:
         """Kill it, if it is not dead already; what it died of, in words."""

@@ -8,7 +8,6 @@ from margo.search.forward_backward import checked, posteriors
 from margo.search.scaled import scaled_posteriors
 from margo.search.viterbi import Segment
 
-
 CELLS = 1 << 22  # nodes times frames that are done at once
 SPAN, AROUND = 8192, 512  # frames that are done at a time where there are more, and others around them
 
