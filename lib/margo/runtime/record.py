@@ -73,9 +73,9 @@ def unfinished(path) -> str:
     return f"no {NAME} with status ok" if held is None else f"{lock.told(held)} has not ended well there"
 
 
-def altered(path) -> str:
-    """What speaks against ``path``, made by a step of ours that ended well: its files, or what that step read, changed;
-    with the record that says so. Nothing of what is as it was, or is anybody's."""
+def altered(path, current: bool = True) -> str:
+    """What speaks against ``path``, made by a step of ours that ended well: its files or, if it is to be ``current``,
+    what that step read, changed; with the record that says so. Nothing of what is as it was, or is anybody's."""
     owner = owner_of(path)
     if owner is None:
         return ""
@@ -83,7 +83,8 @@ def altered(path) -> str:
     step, advice = held.get("step", "its step"), f"; remove {owner / NAME} to take it as it is"
     if changed := changes(owner, held, listed_below(path, owner)):
         return f"is not what {step} left there ({', '.join(changed)}){advice}"
-    old = [each for each, hashed in held.get("inputs", {}).items() if not fresh(each, hashed, held, owner)]
+    read_then = held.get("inputs", {}) if current else {}
+    old = [each for each, hashed in read_then.items() if not fresh(each, hashed, held, owner)]
     return f"is out of date ({', '.join(old)} changed since {step} read it){advice}" if old else ""
 
 

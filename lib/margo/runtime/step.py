@@ -96,11 +96,11 @@ class Step:
                 said = time.perf_counter()
                 self.say(f"{what}: {count}" + (f" of {total}" if total else ""))
 
-    def input(self, folder, made_by: str) -> Path:
+    def input(self, folder, made_by: str, current: bool = True) -> Path:
         """``folder``, or a bare file instead, once it is sure that it may be read.
 
-        That is, the step ``made_by`` (or another trainer) ended well there and nothing has changed since; or no step of
-        ours made it, and it has the file which is wanted.
+        That is, the step ``made_by`` (or another trainer) ended well there and nothing has changed since, nor (where it
+        must be ``current``) what that step read; or no step of ours made it, and it has the file which is wanted.
         """
         folder, wanted = Path(folder), WANTED.get(made_by, "")
         lacks = record.unfinished(folder)
@@ -112,7 +112,7 @@ class Step:
             lacks = lacks or f"no file {wanted}"
         elif folder.is_dir() and not any(folder.iterdir()):
             lacks = lacks or "an empty folder"
-        changed = "" if lacks else record.altered(folder)
+        changed = "" if lacks else record.altered(folder, current)
         if lacks or changed:
             stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)
             where, when = made_by if stage is None else f"stage {stage}", "first" if lacks else "again"
