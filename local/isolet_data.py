@@ -1,8 +1,8 @@
 """ISOLET as Kaldi data folders train, dev and test; by default its E-set (B C D E G P T V Z).
 
 Reads .../isolet<part>/<speaker>/<speaker>-<letter><production>-t.wav (or .adc, whatever format is inside), upper or
-lower case. Parts 1 to 3 are train, part 4 is dev, part 5 is test; no speaker is in two parts. [LJ07] trains on the
-first productions of parts 1 to 4: --train-productions 1 keeps the first of each letter and speaker.
+lower case. Parts 1 to 3 are train, part 4 is dev, part 5 is test; no speaker is in two parts. With --protocol paper,
+[LJ07]'s, train is the first production of each letter in parts 1 to 4, and there is no dev.
 """
 
 import re
@@ -11,7 +11,10 @@ from pathlib import Path
 
 from margo.runtime.step import Knobs, knob, main
 
-SETS = {"1": "train", "2": "train", "3": "train", "4": "dev", "5": "test"}
+SETS = {  # of the five parts
+    "default": ("train", "train", "train", "dev", "test"),
+    "paper": ("train", "train", "train", "train", "test"),
+}
 COMPLETE = {"speakers": 150, "letters spoken": 150 * 52}
 
 
@@ -21,7 +24,7 @@ class Options(Knobs):
     out: Path = knob(help="folder to write train, dev and test into")
     partial: bool = knob(False, "accept an incomplete corpus")
     letters: str = knob("BCDEGPTVZ", "letters to keep")
-    train_productions: int = knob(0, "productions of each letter to train on, the first ones; 0 is all", least=0)
+    protocol: str = knob("default", "how the parts become sets", tuple(SETS))
 
     def faults(self):
         wrong = not re.fullmatch("[A-Z]{2,26}", self.letters) or len(set(self.letters)) < len(self.letters)
@@ -35,7 +38,7 @@ def run(options: Options, step):
     from margo.formats.datadir import Utterance
 
     synthetic = is_synthetic(options.corpus, "isolet")
-    sets: dict[str, list] = {"train": [], "dev": [], "test": []}
+    sets: dict[str, list] = {which: [] for which in SETS[options.protocol]}
     speakers: dict[str, str] = {}
     faults = []
     spoken = 0
@@ -52,8 +55,8 @@ def run(options: Options, step):
         if speakers.setdefault(speaker, part) != part:
             faults.append(f"{path}: {speaker} is also in part {speakers[speaker]}")
         spoken += 1
-        which = SETS[part]
-        left_out = which == "train" and 0 < options.train_productions < production
+        which = SETS[options.protocol][int(part) - 1]
+        left_out = options.protocol == "paper" and which == "train" and production > 1
         if letter in options.letters and not left_out:
             row = Utterance(f"{speaker}-{letter}{production}", speaker, (letter,), str(path.resolve()), gender=gender)
             sets[which].append(row)

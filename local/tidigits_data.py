@@ -2,7 +2,8 @@
 
 Reads the discs' layout at any depth: .../{train,test}/{man,woman}/<speaker>/<digits><production>.wav, upper or lower
 case; boys and girls are left out, as in [LJ07]. The corpus has no development set: of the training speakers of each
-gender, sorted, every fifth (the 5th, 10th, ...) becomes dev, so that no speaker is in two sets.
+gender, sorted, every fifth (the 5th, 10th, ...) becomes dev, so that no speaker is in two sets. With --protocol paper,
+[LJ07]'s, all of them train and there is no dev.
 """
 
 import re
@@ -22,7 +23,8 @@ class Options(Knobs):
     corpus: Path = knob(help="TIDIGITS as on the discs, or the embedded corpus of mini_corpus.py")
     out: Path = knob(help="folder to write train, dev and test into")
     partial: bool = knob(False, "accept an incomplete corpus")
-    dev_every: int = knob(5, "one training speaker in this many goes to dev", least=2)
+    protocol: str = knob("default", "whether there is a dev set", ("default", "paper"))
+    dev_every: int = knob(5, "one training speaker in this many goes to dev", least=2, needs={"protocol": ("default",)})
 
 
 def run(options: Options, step):
@@ -51,12 +53,14 @@ def run(options: Options, step):
     if not (options.partial or synthetic):
         faults += count_faults(counts, COMPLETE)
     refuse(faults, f"{options.corpus}: not the adults of TIDIGITS (--partial true accepts fewer strings)")
-    dev = held_out(parts["train"], options.dev_every)
-    sets = {
-        "train": [row for row in parts["train"] if row.speaker not in dev],
-        "dev": [row for row in parts["train"] if row.speaker in dev],
-        "test": parts["test"],
-    }
+    sets = parts
+    if options.protocol == "default":
+        dev = held_out(parts["train"], options.dev_every)
+        sets = {
+            "train": [row for row in parts["train"] if row.speaker not in dev],
+            "dev": [row for row in parts["train"] if row.speaker in dev],
+            "test": parts["test"],
+        }
     for name in write_sets(options.out, sets, "tidigits", synthetic):
         step.output(name)
     for which, rows in sets.items():

@@ -2,7 +2,7 @@
 
 Used by steps/recipe.sh. Prints lines of words with tabs between, "-" for nothing: `fault MESSAGE` where something is
 wrong; `path NAME VALUE`, made absolute; `stage NUMBER TITLE` of the stages that speech recipes share; and `system NAME
-STAGE STEP START READS OPTIONS WHAT`, in the order of the table, of each that --criteria takes.
+STAGE STEP STARTS READS OPTIONS WHAT`, in the order of the table, of each that --criteria takes.
 
 Example: steps/plan.py --offers hmm --criteria "ml mce" --mix "1 2" --exp exp/tidigits
 """
@@ -51,7 +51,8 @@ def run(options: Options, step):
         for stage in systems.stages.values():
             print("stage", stage.number, stage.title, sep="\t")
     for row in rows.values():
-        told = (row.step, row.start, " ".join(row.reads), " ".join(row.words), row.what)
+        starts = " ".join(filter(None, (row.start, *row.also)))
+        told = (row.step, starts, " ".join(row.reads), " ".join(row.words), row.what)
         print("system", row.name, row.stage, *(word or "-" for word in told), sep="\t")
 
 

@@ -18,9 +18,11 @@ partial=false
 overwrite=false
 systems=""
 conf=""
-options=(stage stop_stage corpus exp nj seed cluster partial overwrite systems conf)
+protocol=default
+options=(stage stop_stage corpus exp nj seed cluster partial overwrite systems conf protocol)
 
 stages=()    # stages[N]=title of what a recipe does; speech.sh takes its own from conf/systems.toml
+protocols=default  # that --protocol takes, with spaces between; run.sh tells what paper means, where it has that
 offers=""    # systems of that table, or families of them, that --criteria takes
 criteria=""  # those to train; a recipe that takes --mix has mix too
 current=""
@@ -80,7 +82,7 @@ parse_options() {
     trap 'interrupted 129' HUP
     trap 'interrupted 130' INT
     trap 'interrupted 143' TERM
-    trap end_jobs EXIT
+    trap 'ended $?' EXIT
 }
 
 read_plan() {  # --criteria, --mix and --systems against the table of systems: its rows, the stages, or what is wrong
@@ -116,6 +118,8 @@ check_options() {
     [[ $nj =~ ^[1-9][0-9]*$ ]] || usage_error "--nj is '$nj', expected a whole number, 1 or more"
     [[ $seed =~ ^[0-9]+$ ]] || usage_error "--seed is '$seed', expected a whole number"
     [ -z "$conf" ] || confs+=(--conf "$conf")
+    [[ $protocol =~ ^[a-z]+$ && " $protocols " == *" $protocol "* ]] || \
+        usage_error "--protocol is '$protocol', expected ${protocols// / or }"
     for name in partial overwrite; do
         [[ ${!name} == true || ${!name} == false ]] || usage_error "--$name is '${!name}', expected true or false"
     done
@@ -159,11 +163,19 @@ interrupted() {
     exit "$1"
 }
 
+ended() {  # a range of stages without work says so, where it is not wrong
+    local stages="stage $stage"
+    end_jobs
+    if (( 10#$stage < 10#$stop_stage )); then stages="stages $stage to $stop_stage"; fi
+    [ "$1" != 0 ] || [ -n "$started" ] || echo "$recipe: nothing to do: no system of --criteria ($criteria) belongs to $stages" >&2
+}
+
 # ---- Jobs. All that runs does so in the background and is waited for: a signal is then answered at once.
 
 running=()  # process ids of what this shell has started
+started=""  # whether it has ever started any
 
-start_job() { "$@" & running+=("$!"); }
+start_job() { "$@" & running+=("$!"); started=yes; }
 
 # The exit status of a job, which is then forgotten.
 await() {
@@ -224,6 +236,11 @@ run() {
 
 work() { run "$@" "${confs[@]}" --nj "$nj" --cluster "$cluster"; }
 alone() { run "$@" "${confs[@]}" --cluster "$cluster"; }  # for steps run beside each other: one process each
+
+# Say which stage makes a folder that a stage reads, where it is not there; for stages of a recipe's own.
+needs() {
+    [ -f "$1/step.json" ] || { echo "$recipe: $1 is not complete: run stage $2 first (--stage $2)" >&2; return 1; }
+}
 
 # Where there is no --corpus, make the embedded (synthetic) one and use that.
 corpus_or_embedded() {

@@ -1,21 +1,27 @@
 # Sourced by the run.sh of speech recipes: the stages they share, from data folders to the report.
 #
-# A recipe defines make_data, which writes EXP/data/{train,dev,test}, calls parse_options "$@" and then speech_stages. It
-# may set what is below, and define after_stage_N for what it does in stage N beyond what all do.
+# A recipe defines make_data, which writes the data folders EXP/data/<folder>, calls parse_options "$@" and then
+# speech_stages. It may set what is below, and define after_stage_N for what it does in stage N beyond what all do.
 source "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
 
 mix="1 2 4"
 criteria="ml mce mmi mm lme-gd lme-sdp"
 offers="hmm"
 options+=(mix criteria)
-sets="train dev test"             # to decode and score
+folders=(train dev test)          # of data; without dev, training data choose what dev would
+sets=""                           # of them, to decode and score (all)
 searches="align:ali nbest:nbest"  # of the training data in stage 3: step and folder
 first_options=()                  # of the trainer that begins without a model
 score_options=()
+radii=""                          # of stage 9, where a recipe has it (with_sweep); none: it is left out
 
 speech_stages() {
     local n
+    by_dev=(--dev "$exp/mfcc/dev")
+    if [ "$protocol" = paper ]; then folders=(train test) by_dev=(); fi
+    [[ $radii =~ ^[0-9e.\ -]*$ ]] || usage_error "--radii is '$radii', expected numbers, r^2 / K of the ball"
     for n in "${!stages[@]}"; do
+        if (( n == 9 )); then sweep_radii; fi
         if (( n > 8 )) || ! stage "$n"; then continue; fi
         case $n in
             0) make_data ;;
@@ -31,25 +37,28 @@ speech_stages() {
 
 make_features() {  # data/<set> -> mfcc/<set>
     local set
-    for set in train dev test; do
+    for set in "${folders[@]}"; do
         run make_mfcc --conf "$root/conf/mfcc.toml" "${confs[@]}" --data "$exp/data/$set" --out "$exp/mfcc/$set" \
             --nj "$nj" --cluster "$cluster"
     done
 }
 
 train_systems() {  # the wanted systems of a stage: <system>_<m> for every m of --mix
-    local system start m before
+    local system start also other m before
     local -a from
     for system in $(wanted_in "$1"); do
-        start=${start_of[$system]} before=""
+        read -r start also <<< "${start_of[$system]}"
+        before=""
         for m in $mix; do
             from=(--init "$exp/${start}_$m")
+            if [ -n "$also" ]; then from+=(--also); fi
+            for other in $also; do from+=("$exp/${other}_$m"); done
             if [[ ${reads_of[$system]} == *nbest* ]]; then from+=(--nbest "$exp/nbest/${start}_$m"); fi
             if [ "$start" = "$system" ]; then from=(--mixtures "$m" ${before:+--init "$before"}); fi
             if [ "$start$before" = "$system" ]; then from+=("${first_options[@]}"); fi
             before=$exp/${system}_$m
-            work "${step_of[$system]}" "${from[@]}" ${options_of[$system]} --data "$exp/mfcc/train" \
-                --dev "$exp/mfcc/dev" --seed "$seed" --overwrite "$overwrite" --out "$before"
+            work "${step_of[$system]}" "${from[@]}" ${options_of[$system]} --data "$exp/mfcc/train" "${by_dev[@]}" \
+                --seed "$seed" --overwrite "$overwrite" --out "$before"
         done
     done
 }
@@ -88,9 +97,30 @@ decode_and_score() {  # <system>_<m> -> decode/<system>_<m>/<set>/{hyp,score}
 decode_and_score_one() {
     local model=$1 set
     local -a data=()
+    local sets=${sets:-${folders[*]}}
     for set in $sets; do data+=("$exp/mfcc/$set"); done
     alone decode --model "$exp/$model" --data "${data[@]}" --out "$exp/decode/$model"
     for set in $sets; do
         run score --hyp "$exp/decode/$model/$set" --data "$exp/mfcc/$set" "${score_options[@]}"
     done
+}
+
+with_sweep() {  # before parse_options: the recipe has stage 9, and --radii with this default
+    stages[9]="radius of LME's ball ([LJ07] Figures 1 and 2, Table II), and the report anew"
+    options+=(radii)
+    radii=$1
+}
+
+sweep_radii() {  # stage 9: mce_<m> and --radii -> sweep/mce_<m>
+    local m
+    if [ -z "$radii" ]; then
+        (( 10#$stage != 9 || 10#$stop_stage != 9 )) || usage_error "stage 9 needs --radii, values of r^2 / K of LME's ball"
+        return 0
+    fi
+    stage 9 mce || return 0
+    for m in $mix; do
+        work sweep_radius --init "$exp/mce_$m" --radii $radii --data "$exp/mfcc/train" "${by_dev[@]}" \
+            --test "$exp/mfcc/test" --out "$exp/sweep/mce_$m"
+    done
+    report_results
 }

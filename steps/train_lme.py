@@ -3,7 +3,8 @@
 Each epoch searches the training data for competitors, maximises the margin within a ball around the current means, and
 searches again to see what the step really gave. By default all tokens count and the margin is soft (--nu); --hard is
 the paper's: the smallest margin of --tokens tokens that are recognised. --method gd is the baseline by gradient ascent.
-The model kept is the one with the fewest errors on --dev, or on the training data without it.
+With --also it trains from other models too, one after the other. The model kept is the one with the fewest errors on
+--dev or, without it, on the training data; of equals the one with the larger margin there.
 
 Example: steps/train_lme.py --init exp/tidigits/mce_1 --data exp/tidigits/mfcc/train --dev exp/tidigits/mfcc/dev \
 --out exp/tidigits/lme-sdp_1
@@ -11,15 +12,17 @@ Example: steps/train_lme.py --init exp/tidigits/mce_1 --data exp/tidigits/mfcc/t
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from margo.estimate.lme.region import Lme, LmeOptions
+from margo.knobs import knob
 from margo.runtime.step import main
 from margo.tasks.training import ContestedOptions, train
 
 
 @dataclass(frozen=True)
 class Options(LmeOptions, ContestedOptions):
-    pass
+    also: tuple[Path, ...] = knob((), "folders of other models to start from, in turn; the best of all is kept")
 
 
 if __name__ == "__main__":

@@ -4,18 +4,19 @@
 # Usage: recipes/isolet/run.sh [--option value ...]
 #   --corpus DIR     ISOLET as distributed (isolet1 ... isolet5); without it, the embedded synthetic corpus
 #   --partial true   accept an incomplete corpus
+#   --protocol paper [LJ07]'s: train on the first productions of parts 1 to 4, test on part 5, no dev set: training data
+#                    choose what dev would; default: parts 1 to 3 are train, 4 is dev, 5 is test
+#   --radii "..."    values of r^2 / K that stage 9 holds LME's ball at ("0.004 0.02 0.1 0.5"); "" leaves it out
 source "$(dirname "$0")/../../steps/speech.sh"
 stages=([10]="generative kernels on the ML models, after [L04]" [11]="their score" [12]="report of all")
+protocols="default paper"
+with_sweep "0.004 0.02 0.1 0.5"
 parse_options "$@"
-m=${mix%% *}  # of the sweep and the kernels
+m=${mix%% *}  # of the kernels
 
 make_data() {
     corpus_or_embedded
-    run isolet_data --corpus "$corpus" --partial "$partial" --out "$exp/data"
-}
-
-after_stage_6() {
-    work sweep_radius --init "$exp/ml_$m" --data "$exp/mfcc/train" --dev "$exp/mfcc/dev" --out "$exp/sweep"
+    run isolet_data --corpus "$corpus" --partial "$partial" --protocol "$protocol" --out "$exp/data"
 }
 
 speech_stages
@@ -25,7 +26,7 @@ if stage 10; then
 fi
 
 if stage 11; then
-    work test_word_kernel --model "$exp/kernel/svm-llr-mean_$m" --data "$exp"/mfcc/{train,dev,test} --seed "$seed" \
+    work test_word_kernel --model "$exp/kernel/svm-llr-mean_$m" --data "${folders[@]/#/"$exp/mfcc/"}" --seed "$seed" \
         --out "$exp/score/svm-llr-mean_$m"
 fi
 

@@ -16,6 +16,7 @@ groups() {  # name:gender of those to classify; a gender that train, dev or test
 
 make_classifier_tables() {  # frames in 4 and 6 broad classes, of men, women and both; phone segments in 39 classes
     local who classes
+    needs "$exp/data" 0
     local -a from=(--mfcc "$exp/mfcc" --labels "$exp/data")
     for who in $(groups); do
         for classes in 4 6; do
@@ -30,6 +31,7 @@ make_classifier_tables() {  # frames in 4 and 6 broad classes, of men, women and
 
 classify_broad_phones() {  # [PW10] Figures 3 and 4
     local who classes
+    needs "$tables/ma+fe-4" 10
     for who in $(groups); do
         for classes in 4 6; do beside classify_broad_phones_of "${who%:*}-$classes"; done
     done
@@ -53,6 +55,7 @@ classify_broad_phones_of() {
 
 classify_segments() {  # [R18] Table 1, row TIMIT; settings by what is held out of train and dev
     local models=$exp/gmm/phones objective
+    needs "$tables/phones" 10
     local -a data=(--data "$tables/phones" --seed "$seed") full=(covariance=full mixtures=1)
     classify tune --trainer train_gmm --folds 4 "${data[@]}" --fixed "${full[@]}" --space tied=true,false ridge=0.3,1,3 \
         --out "$models/tune/hybrid-ll"

@@ -25,8 +25,8 @@ def prepare(name, out, **options):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def sets_of(out):
-    return {which: datadir.read(out / which) for which in ("train", "dev", "test")}
+def sets_of(out, names=("train", "dev", "test")):
+    return {which: datadir.read(out / which) for which in names}
 
 
 def check_sets(out, corpus):
@@ -63,11 +63,62 @@ def test_isolet(mini, tmp_path):
     assert {which: len(data) for which, data in sets.items()} == {"train": 8 * 18, "dev": 4 * 18, "test": 4 * 18}
     part5 = {path.name for path in (mini["isolet"] / "isolet5").iterdir()}
     assert set(sets["test"].by_speaker) == part5
-    done = prepare("isolet", tmp_path / "some", corpus=mini["isolet"], letters="BD", train_productions=1)
+    done = prepare("isolet", tmp_path / "some", corpus=mini["isolet"], letters="BD")
     assert done.returncode == 0, done.stderr
     sets = sets_of(tmp_path / "some")
-    assert {which: len(data) for which, data in sets.items()} == {"train": 16, "dev": 16, "test": 16}
-    assert all(row.name.endswith("1") for row in sets["train"])
+    assert {which: len(data) for which, data in sets.items()} == {"train": 32, "dev": 16, "test": 16}
+
+
+# -- the protocols of [LJ07]: no dev set -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, sizes", [("isolet", {"train": 12 * 9, "test": 4 * 18}), ("tidigits", {"train": 160, "test": 64})]
+)
+def test_the_papers_protocol_on_the_embedded_corpora(mini, tmp_path, name, sizes):
+    """Speakers of train and dev are one set; nothing of test changes; of letters the first production trains."""
+    for protocol in ("default", "paper"):
+        done = prepare(name, tmp_path / protocol, corpus=mini[name], protocol=protocol)
+        assert done.returncode == 0, done.stderr
+    usual, paper = sets_of(tmp_path / "default"), sets_of(tmp_path / "paper", sizes)
+    assert {which: len(data) for which, data in paper.items()} == sizes
+    assert not (tmp_path / "paper" / "dev").exists()
+    assert (tmp_path / "default/test/text").read_text() == (tmp_path / "paper/test/text").read_text()
+    assert {*paper["train"].by_speaker} == {*usual["train"].by_speaker, *usual["dev"].by_speaker}
+    names = {row.name for which in ("train", "dev") for row in usual[which]}
+    assert {row.name for row in paper["train"]} == {each for each in names if name != "isolet" or each.endswith("1")}
+    done = prepare(name, tmp_path / "default", corpus=mini[name], protocol="paper")
+    assert done.returncode == 1 and f"{tmp_path / 'default/dev'}: of a run that had a dev set" in done.stderr
+    assert prepare(name, tmp_path / "x", corpus=mini[name], protocol="papers").returncode == 2
+
+
+def test_a_dev_set_that_is_not_made_has_no_size(mini, tmp_path):
+    done = prepare("tidigits", tmp_path, corpus=mini["tidigits"], protocol="paper", dev_every=4)
+    assert done.returncode == 2 and "--dev-every needs --protocol default" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_papers_counts_on_corpora_of_the_real_size(tmp_path):
+    """Names alone, as many as the real corpora have: 1080 and 540 letters, 8623 and 8700 strings."""
+    isolet, tidigits = tmp_path / "isolet", tmp_path / "tidigits"
+    for number in range(150):
+        speaker = f"{'fm'[number % 2]}{chr(97 + number // 26)}{chr(97 + number % 26)}0"
+        folder = isolet / f"isolet{1 + number // 30}" / speaker
+        folder.mkdir(parents=True)
+        for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ":
+            for production in "12":
+                (folder / f"{speaker}-{letter}{production}-t.wav").touch()
+    for part, count in (("train", 8623), ("test", 8700)):
+        for number in range(count):
+            path = tidigits / part / ("man", "woman")[number % 2] / f"s{number // 2 % 55}" / f"{number:05d}a.wav"
+            path = path.with_name(path.name.replace("0", "z"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    for name, corpus, sizes in (("isolet", isolet, [1080, 540]), ("tidigits", tidigits, [8623, 8700])):
+        done = prepare(name, tmp_path / f"{name}-data", corpus=corpus, protocol="paper")
+        assert done.returncode == 0, done.stderr
+        lines = [(tmp_path / f"{name}-data" / which / "text").read_text().count("\n") for which in ("train", "test")]
+        assert lines == sizes
 
 
 def test_timit(mini, tmp_path):

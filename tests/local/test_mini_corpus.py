@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from margo.formats.audio import read_audio
 from margo.formats.transcripts import read_symbol_map
@@ -83,13 +84,17 @@ for name, plan in mini_corpus.PLANS.items():
     for speaker in speakers:
         assert len(dict(speaker.prompts)) == len(speaker.prompts)
     count[name] = [len(speakers), sum(len(text.split()) for speaker in speakers for _, text in speaker.prompts)]
+    for speaker in speakers * (name == "isolet"):
+        part = speaker.folder.split("/")[0]
+        count[part] = count.get(part, 0) + len(speaker.prompts)
 print(json.dumps(count))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "local", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     count = json.loads(done.stdout)
     assert count["tidigits"][0] >= 90 and count["tidigits"][1] >= 15000
-    assert count["isolet"][0] >= 150 and count["isolet"][1] >= 10000
+    assert count["isolet"][0] >= 150 and count["isolet5"] >= 3000 and count["isolet4"] >= 2500
+    assert [count[f"isolet{part}"] for part in (1, 2, 3)] == [540] * 3  # the real ones: 30 speakers say 9 letters twice
     assert count["timit"][0] >= 130
 
 
@@ -108,12 +113,19 @@ def test_layouts_and_formats(mini):
         assert 500 < np.abs(samples).max() <= 32767
 
 
+def test_letters_last_as_long_as_peoples(mini):
+    """300 to 700 ms; files have 100 to 250 ms without speech on either side, 350 in the mean."""
+    lengths = [soundfile.info(path).duration for path in mini["isolet"].rglob("*.wav")]
+    assert len(lengths) == 288 and 0.35 < np.median(lengths) - 0.35 < 0.55
+    assert np.percentile(lengths, 5) - 0.35 > 0.25 and np.percentile(lengths, 95) - 0.35 < 0.75
+
+
 def test_timit_labels_tile_the_file_and_fit_the_sound(mini):
     """Symbols are TIMIT's, without gaps; vowels are louder than closures and silence in every sentence."""
     to48 = read_symbol_map(ROOT / "conf" / "timit_phones.toml", "to48")
     vowels = {"aa", "ae", "ah", "ao", "ay", "eh", "ey", "ih", "iy", "ow", "uw"}
     quiet = {"h#", "pau", "pcl", "tcl", "kcl"}
-    seen = set()
+    seen, spoken_samples, phones = set(), 0, 0
     for path in sorted(mini["timit"].rglob("*.PHN")):
         samples, _ = read_audio(path.with_suffix(".WAV"))
         rows = [line.split() for line in path.read_text().splitlines()]
@@ -124,6 +136,8 @@ def test_timit_labels_tile_the_file_and_fit_the_sound(mini):
         assert all(start < end for start, end, _ in labels)
         assert {symbol for _, _, symbol in labels} <= set(to48)
         seen |= {symbol for _, _, symbol in labels}
+        sounding = [end - start for start, end, symbol in labels if symbol not in {"h#", "pau"}]
+        spoken_samples, phones = spoken_samples + sum(sounding), phones + len(sounding)
 
         def power(symbols, labels=labels, samples=samples):
             return np.mean(np.concatenate([samples[a:b] ** 2 for a, b, symbol in labels if symbol in symbols]))
@@ -134,6 +148,7 @@ def test_timit_labels_tile_the_file_and_fit_the_sound(mini):
         assert [word for _, _, word in words] == spoken.lower().translate(str.maketrans("", "", ".,?")).split()
         assert all(int(a) < int(b) <= len(samples) for a, b, _ in words)
     assert len(seen) >= 45
+    assert 12.5 < 16000 * phones / spoken_samples < 15  # a second; people of TIMIT 13.5
 
 
 def test_ctrl_c_ends_it_with_one_line_and_no_corpus(as_from_a_terminal, tmp_path):

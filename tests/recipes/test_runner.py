@@ -35,6 +35,9 @@ def tidigits(root):
         (["--criteria", " "], "--criteria is empty"),
         (["--conf", "/no/such.toml"], "--conf /no/such.toml: no such file"),
         (["--corpus", "/no/such/corpus"], "no such file or folder"),
+        (["--protocol", "papers"], "--protocol is 'papers', expected default or paper"),
+        (["--radii", "0.1 x"], "--radii is '0.1 x', expected numbers"),
+        (["--stage", "9"], "stage 9 needs --radii"),
         (["--systems", "/no/such.toml"], "/no/such.toml: cannot be read as TOML"),
         (["stage", "2"], "unexpected argument 'stage'"),
     ],
@@ -56,7 +59,7 @@ def test_a_stage_without_what_it_needs_names_the_stage_to_run_from_any_directory
         ("ml lme-sdp", "lme-sdp starts from mce: add mce to --criteria, or use lme-sdp-ml, which starts from ml"),
         ("ml lme-gd", "lme-gd starts from mce: add mce to --criteria, or use lme-gd-ml, which starts from ml"),
         ("mmi", "mmi starts from ml: add ml to --criteria"),
-        ("lme-sdp-paper", "lme-sdp-paper starts from mce-all: add ml and mce-all to --criteria"),
+        ("lme-sdp-paper", "lme-sdp-paper starts from mce: add ml and mce to --criteria"),
     ],
 )
 def test_a_system_whose_start_is_not_trained_is_refused_at_once(tidigits, tmp_path, criteria, says):
@@ -76,8 +79,28 @@ def test_a_start_that_is_trained_already_will_do(tidigits, tmp_path):
 
 
 def test_stages_of_systems_that_are_not_wanted_do_not_run(tidigits, tmp_path):
-    done = tidigits("--exp", tmp_path, "--criteria", "ml", "--stage", 4, "--stop-stage", 6)
-    assert done.returncode == 0 and done.stderr == ""
+    """And what has nothing at all to do says why."""
+    for last, stages in ((4, "stage 4"), (6, "stages 4 to 6")):
+        done = tidigits("--exp", tmp_path / "exp", "--criteria", "ml", "--stage", 4, "--stop-stage", last)
+        assert done.returncode == 0 and not (tmp_path / "exp").exists()
+        assert done.stderr == f"tidigits: nothing to do: no system of --criteria (ml) belongs to {stages}\n"
+
+
+def test_a_protocol_that_a_recipe_has_not_is_refused(root):
+    done = subprocess.run([root / "recipes/spirals/run.sh", "--protocol", "paper"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr == "spirals: --protocol is 'paper', expected default\n"
+
+
+@pytest.mark.parametrize(
+    "stage, lacking, first", [(10, "data", 0), (11, "tables/ma+fe-4", 10), (12, "tables/phones", 10)]
+)
+def test_stages_of_a_recipes_own_name_the_stage_that_makes_what_they_read(root, tmp_path, stage, lacking, first):
+    command = [root / "recipes/timit/run.sh", "--exp", tmp_path, "--stage", str(stage), "--stop-stage", str(stage)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.splitlines()[1:] == [
+        f"timit: {tmp_path / lacking} is not complete: run stage {first} first (--stage {first})",
+        f"timit: stage {stage} failed (exit 1), for the reason given above; resume with --stage {stage}",
+    ]
 
 
 def test_help_prints_the_header_and_runs_nothing(tidigits, tmp_path):

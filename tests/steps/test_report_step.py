@@ -381,6 +381,46 @@ def test_durations_of_the_largest_alignment_are_shown(run, exp):
     assert "not durations of words" in run(*arguments(exp), fails=True)
 
 
+def test_best_radii_are_a_table_by_start_and_mixtures(run, exp):
+    """[LJ07] Table II; a sweep has the sets that it measured, and says which of them chose."""
+    for start, radius, sets in (("mce_10", 0.02, ("train", "test")), ("mce_2", 0.1, ("train", "dev", "test"))):
+        folder = exp / "sweep" / start
+        folder.mkdir(parents=True)
+        best = {"radius": radius, "epoch": 3, "accuracy": dict(zip(sets, (99.5, 94.25, 93.125)))}
+        swept = {"chosen_on": "dev" if "dev" in sets else "train", "start": dict.fromkeys(sets, 90.0), "best": best,
+                 "curves": [{"radius": each} for each in (0.004, radius)]}  # fmt: skip
+        (folder / "sweep.json").write_text(json.dumps(swept))
+    run(*arguments(exp))
+    text, page = (exp / "RESULTS.md").read_text(), (exp / "report.html").read_text()
+    rows = re.search(r"## Radius of LME's ball\n\n(.*?)\n\n", text, re.DOTALL)[1].splitlines()
+    head, first, second = [[cell.strip() for cell in row.strip("|").split("|")] for row in (rows[0], *rows[2:])]
+    assert head == ["start", "mix", "best r²/K", "epoch", "train %", "dev %", "test %", "chosen on", "tried"]
+    accuracies = [f"90.00 -> {at}" for at in ("99.50", "94.25", "93.12")]
+    assert first == ["mce", "2", "0.1", "3", *accuracies, "dev", "0.004 0.1"]
+    assert second == ["mce", "10", "0.02", "3", "90.00 -> 99.50", "", "90.00 -> 94.25", "train", "0.004 0.02"]
+    assert "Radius of LME&#x27;s ball" in page and ">0.004 0.02</td>" in page
+    (folder / "sweep.json").write_text("{}")
+    assert "not accuracies by radius (KeyError: 'chosen_on')" in run(*arguments(exp), fails=True)
+
+
+def test_a_run_without_a_dev_set_says_what_chose_instead(run, exp):
+    run(*arguments(exp))
+    assert "development set" not in protocol_lines(exp)
+    for folder in exp.glob("*_[12]"):
+        held = json.loads((folder / record.NAME).read_text())
+        held |= {"options": held["options"] | {"dev": None}, "chosen": 0 if folder.name == "mce_1" else 3}
+        (folder / record.NAME).write_text(json.dumps(held))
+    run(*arguments(exp))
+    for said in (protocol_lines(exp), (exp / "report.html").read_text()):
+        assert "There is no development set: the training data" in said and "folds" not in said
+        assert "no iteration was better on the training data, so" in said
+    weights = {"insertion_penalty": -3.0, "errors": 4, "wrong": 3}
+    held = {"chosen_on": "5 folds of train", "words": 90, "strings": 60, "before": weights, "after": weights}
+    (exp / "ml_1" / "grammar.json").write_text(json.dumps({**held, "tried": [weights]}))
+    run(*arguments(exp))
+    assert "; folds of the training speakers choose the weights of the grammar once" in protocol_lines(exp)
+
+
 def protocol_lines(exp):
     return (exp / "RESULTS.md").read_text().partition("## Protocol")[2]
 

@@ -8,14 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from contests import feature_folders, task
 from margo.errors import MargoError
 from margo.estimate import mmi, paths
+from margo.estimate.lme import margins, region
 from margo.estimate.lme.region import Lme, LmeOptions, next_radius
 from margo.estimate.mmi import Mmi, MmiOptions
 from margo.formats.models import read_model, write_model
 from margo.runtime import record, trainer
+from margo.runtime.parallel import place
+from margo.tasks import passes, speech
 from runs import PICKING, RUNS, go, lists, run_step, tried
 
 
@@ -94,12 +98,23 @@ def test_other_jobs_same_bytes(folders, tmp_path, name):
 def test_without_dev_the_training_data_pick(folders, tmp_path, name):
     reports, facts = go(folders, tmp_path / name, name, dev=False)
     refresh = RUNS[name][2].get("refresh", 1)
-    key = "train_errors" if name == "lme" else "objective"
-    values = {report["iteration"] - 1: report[key] for report in reports
-              if (report["iteration"] - 1) % refresh == 0}  # fmt: skip
-    best = min(values, key=values.get) if name in ("mce", "lme") else max(values, key=values.get)
+    sign = 1 if name == "mce" else -1
+    values = {report["iteration"] - 1: ((name == "lme") * report["train_errors"], sign * report["objective"])
+              for report in reports if (report["iteration"] - 1) % refresh == 0}  # fmt: skip
+    best = min(values, key=values.get)
     assert read_model(tmp_path / name / "model.npz").meta["iteration"] == best == facts["chosen"]
     assert not tried(reports)
+
+
+@pytest.mark.parametrize("method, margin", [("auto", "objective"), ("gd", "margin_min")])
+def test_without_dev_and_without_training_errors_lme_still_chooses_by_margins(tmp_path, method, margin):
+    """As on [LJ07]'s E-set, where MCE leaves no training error: the first model is not the best for want of any."""
+    few = feature_folders(tmp_path, blur=1.5, train=12, longest=1)
+    go(few, tmp_path / "start", "lme", dev=False, hard=True, misrecognised=True, epochs=5)
+    reports, facts = go(few, tmp_path / "lme", "lme", init=tmp_path / "start", dev=False, method=method, hard=True)
+    assert {report["train_errors"] for report in reports} == {0}
+    margins = [report[margin] for report in reports]
+    assert facts["chosen"] == int(np.argmax(margins)) > 0
 
 
 def test_patience_ends_a_run_that_no_longer_improves(folders, tmp_path):
@@ -111,6 +126,19 @@ def test_patience_ends_a_run_that_no_longer_improves(folders, tmp_path):
     stop = next(n for n, count in zip(records, idle) if count >= 2)
     assert len(short) == stop + 3 < len(reports)
     assert ended["chosen"] == stop
+
+
+@pytest.mark.parametrize("name", PICKING)
+def test_a_run_that_ends_early_keeps_the_model_that_was_best_and_not_the_last(folders, tmp_path, name):
+    """What is written makes on dev the very errors that it was kept for."""
+    most = {"epochs": 40} if name == "lme" else {"iterations": 40, "refresh": 1, "check": 1}
+    most.pop("refresh" if name == "mmi" else "", None)
+    reports, facts = go(folders, tmp_path, name, patience=2, penalties=("none",), **most)
+    errors = tried(reports)
+    assert facts["chosen"] == len(reports) - 3 == min(errors, key=errors.get) and len(reports) < 41
+    with place(1, "", print) as where:
+        made = passes.dev_errors(read_model(tmp_path / "model.npz"), speech.read(folders / "dev"), where)
+    assert made.items() <= reports[facts["chosen"]].items() and sum(made.values()) == facts["cost"]
 
 
 def test_a_start_that_nothing_betters_is_told(folders, tmp_path):
@@ -192,6 +220,40 @@ def test_margins_measured_anew_rise_in_every_epoch(harder, tmp_path, method):
     ]
 
 
+def test_lme_gd_climbs_and_is_judged_by_one_function(harder, tmp_path, monkeypatch):
+    """-1/beta log mean exp(-beta margin) of the support's pairs, by hand: before a step, as predicted, measured anew,
+    and in the trust ratio that the next ball follows."""
+    epochs, solved, searched = [], [], []
+
+    def solve(self, problem, beta, inner=Lme.solve):
+        shift, widths, facts = inner(self, problem, beta)
+        solved.append((problem, beta, shift, widths))
+        return shift, widths, facts
+
+    def search(self, hmms, corpus, inner=Lme.search):
+        searched.append(inner(self, hmms, corpus))
+        return searched[-1]
+
+    def update(self, hmms, pairs, memory, corpus, inner=Lme.update):
+        after = inner(self, hmms, pairs, memory, corpus)
+        epochs.append((*solved[-1], searched[-1].margins, memory, *after[1:]))
+        return after
+
+    for name, function in (("solve", solve), ("search", search), ("update", update)):
+        monkeypatch.setattr(Lme, name, function)
+    reports, _ = go(harder, tmp_path, "lme", method="gd", nu=0.1)
+    assert len(epochs) == 5
+    for (problem, beta, shift, widths, anew, before, after, facts), report in zip(epochs, reports):
+        values = [-logsumexp(-beta * each, b=1 / len(each)) / beta
+                  for each in (problem.margins, margins(problem, shift, widths), anew)]  # fmt: skip
+        assert [facts[key] for key in ("before", "predicted", "reached")] == pytest.approx(values, rel=1e-5)
+        assert report["objective"] == pytest.approx(values[0])
+        assert beta * problem.margins.std() == pytest.approx(before["sharpness"])
+        assert after["sharpness"] > before["sharpness"]
+        gained = (values[2] - values[0]) / (values[1] - values[0])
+        assert after["radius"] == pytest.approx(next_radius(facts["radius"], gained))
+
+
 def contrary(self, problem, beta, solve=Lme.solve):
     """The solver's answer turned round: a step that does not pay."""
     shift, widths, facts = solve(self, problem, beta)
@@ -258,14 +320,65 @@ def test_bad_options_say_what_to_give(name, value):
         LmeOptions(**{name: value})
 
 
-def test_sweep_of_radii(root, harder, tmp_path):
-    """No ball, however small, is worse than the start's own dev errors at epoch 0, which all curves share."""
-    run_step(root, "sweep_radius", tmp_path, data=harder / "train", dev=harder / "dev", init=harder / "ml",
-             radii=(0.01, 0.3), epochs=2)  # fmt: skip
-    small, large = json.loads((tmp_path / "sweep.json").read_text())
-    assert small["dev_errors"][0] == large["dev_errors"][0] and len(small["dev_errors"]) == 3
-    reports, _ = go(harder, tmp_path / "lme", "lme", radius="0.3", epochs=2)
-    assert large["dev_errors"] == list(tried(reports).values())
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    return feature_folders(tmp_path_factory.mktemp("corpus"), blur=0.8, train=40)
+
+
+def sweep(root, folders, out, **options):
+    run_step(root, "sweep_radius", out, **{"data": folders / "train", "dev": folders / "dev", "init": folders / "ml",
+                                           "radii": (0.01, 0.3), "epochs": 2, **options})  # fmt: skip
+    return json.loads((out / "sweep.json").read_text())
+
+
+def test_sweep_of_radii(root, few, tmp_path):
+    """Accuracies of all sets, as train_lme with that radius would have them; dev chooses, and test does not."""
+    swept = sweep(root, few, tmp_path / "sweep", test=few / "train")
+    small, large = swept["curves"]
+    reports, _ = go(few, tmp_path / "lme", "lme", radius="0.3", epochs=2, average=1)
+    errors = tried(reports)
+    epoch = min((1, 2), key=errors.get)  # the start is no epoch of any radius
+    right = [round(100 * (1 - report["dev_wrong"] / 60), 3) for report in reports]
+    assert large["accuracy"]["dev"] == right and len(set(right)) > 1
+    assert (large["epoch"], large["cost"]) == (epoch, errors[epoch])
+    assert small["accuracy"]["dev"][0] == right[0] and small["accuracy"]["train"] == small["accuracy"]["test"]
+    best = min((small, large), key=lambda curve: curve["cost"])
+    assert swept["chosen_on"] == "dev" and (swept["best"]["radius"], swept["best"]["epoch"]) == (
+        best["radius"], best["epoch"])  # fmt: skip
+    assert swept["best"]["accuracy"]["dev"] == best["accuracy"]["dev"][best["epoch"]]
+    assert swept["start"]["dev"] == right[0]
+    against, *by_epoch = json.loads((tmp_path / "sweep" / "plots.json").read_text())
+    assert [line["name"] for line in against["series"]] == ["train", "dev", "test"] and against["x_log"]
+    assert against["series"][1]["y"] == [curve["accuracy"]["dev"][curve["epoch"]] for curve in (small, large)]
+    assert [plot["title"].split()[2] for plot in by_epoch] == ["train", "dev", "test"]
+    assert by_epoch[1]["series"][1] == {"name": "0.3", "x": [0, 1, 2], "y": right}
+    assert all("accuracy" in plot["y_label"] for plot in (against, *by_epoch))
+
+
+@pytest.mark.parametrize("reject, epochs", [(False, 3), (True, 0)])
+def test_the_balls_of_a_sweep_stay_what_they_are(root, few, tmp_path, monkeypatch, reject, epochs):
+    """Steps that do not pay are taken with a ball of the same size, or end the curve."""
+    radii = []
+    monkeypatch.setattr(Lme, "solve", contrary)
+    monkeypatch.setattr(region, "make_problem", lambda pairs, gaussians, radius2, nu, make=region.make_problem:
+                        radii.append(radius2 / gaussians) or make(pairs, gaussians, radius2, nu))  # fmt: skip
+    swept = sweep(root, few, tmp_path, epochs=3, reject=reject)
+    assert radii == pytest.approx([0.01] * max(epochs, 1) + [0.3] * max(epochs, 1))
+    assert [len(curve["accuracy"]["dev"]) for curve in swept["curves"]] == [epochs + 1] * 2
+    # With the larger ball every epoch is worse than the last; the start, better still, is none of them.
+    assert swept["curves"][1]["epoch"] == min(epochs, 1)
+    (against, *_) = json.loads((tmp_path / "plots.json").read_text())
+    assert against["series"][1]["y"][1] == swept["curves"][1]["accuracy"]["dev"][min(epochs, 1)]
+
+
+def test_a_sweep_without_dev_chooses_by_the_training_data(root, few, tmp_path):
+    swept = sweep(root, few, tmp_path / "sweep", dev=None)
+    assert swept["chosen_on"] == "train" and [*swept["best"]["accuracy"]] == ["train"]
+    reports, _ = go(few, tmp_path / "lme", "lme", radius="0.3", epochs=2, dev=False)
+    costs = [(report["train_errors"], -report["objective"]) for report in reports]
+    small, large = swept["curves"]
+    assert large["epoch"] == min((1, 2), key=costs.__getitem__) and int(large["cost"]) == costs[large["epoch"]][0]
+    assert swept["best"]["radius"] == min((small, large), key=lambda curve: curve["cost"])["radius"]
 
 
 # -- A criterion of one's own ------------------------------------------------------------------------------------------

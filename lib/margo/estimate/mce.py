@@ -6,8 +6,8 @@ The misclassification measure of an utterance of T frames, with g the log score 
 
 over its C competitors; its loss is ``1 / (1 + exp(-slope d / spread - offset))``, where ``spread`` is the standard
 deviation of d over the training data at the start. Scores and gradients are those of the Viterbi paths
-(:mod:`margo.estimate.contest`). The optimiser is Rprop, batch by batch of the whole data, on mu / sigma and, if asked,
-log sigma and the logits of weights and transitions.
+(:mod:`margo.estimate.contest`). The optimiser is Rprop, batch by batch of the whole data, on mu / sigma, log
+sigma and the logits of weights and transitions, or those of them that are asked for.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ import numpy as np
 
 from margo.estimate import rprop
 from margo.estimate.contest import Contest, ContestOptions
-from margo.estimate.moves import gradients, moved
+from margo.estimate.moves import PARAMETERS, gradients, moved
 from margo.estimate.stats import Stats
 from margo.knobs import knob
 from margo.model.hmm import HmmSet
@@ -26,6 +26,7 @@ from margo.model.hmm import HmmSet
 class MceOptions(ContestOptions):
     """Minimum classification error."""
 
+    parameters: tuple[str, ...] = knob(PARAMETERS, "kinds of parameters to train", PARAMETERS)
     slope: float = knob(3.0, "of the loss, over the standard deviation of the measure on train", above=0)
     offset: float = knob(0.0, "added inside the loss's sigmoid")
     first_step: float = knob(0.05, "first step of Rprop, in standard deviations (means) or nats", above=0)

@@ -48,8 +48,13 @@ def count_faults(found: dict[str, int], expected: dict[str, int]) -> list[str]:
 
 
 def write_sets(out, sets: dict[str, list], name: str, synthetic: bool) -> list[str]:
-    """Write data folders ``out/<set>``, none empty, and ``out/corpus.json``; the files written, relative to ``out``."""
+    """Write data folders ``out/<set>``, none empty, and ``out/corpus.json``; the files written, relative to ``out``.
+
+    Refused where ``out`` has a dev set, as of another protocol, that is not among ``sets``.
+    """
     out, written = Path(out), []
+    if "dev" not in sets and (out / "dev").exists():
+        raise MargoError(f"{out / 'dev'}: of a run that had a dev set, which this has not; give another --out (--exp)")
     for which, rows in sets.items():
         if not rows:
             raise MargoError(f"{out / which}: no utterances for the {which} set")

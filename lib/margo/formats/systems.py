@@ -14,6 +14,7 @@
     stage = 6
     step = "train_lme"               # its trainer: a step, or a program (.py) named relative to the table
     start = "mce"                    # whose model it starts from; with its own name, from its own of fewer Gaussians
+    also = ["ml"]                    # other models that its trainer starts from in turn; dev keeps the best of all
     options = { method = "gd" }      # that make the trainer this system's
     reads = ["nbest"]                # what stage 3 made of its start that the trainer is to read
     init = true                      # scored before training too, as NAME-init
@@ -57,10 +58,16 @@ class System:
     stage: int
     step: str = ""
     start: str = ""
+    also: tuple[str, ...] = ()
     options: dict = field(default_factory=dict)
     reads: tuple[str, ...] = ()
     init: bool = False
     baseline: bool = False
+
+    @property
+    def starts(self) -> list[str]:
+        """All that it starts from, but itself."""
+        return [name for name in (self.start, *self.also) if name not in ("", self.name)]
 
     @property
     def words(self) -> list[str]:
@@ -138,7 +145,8 @@ def read_table(path: Path) -> tuple[dict[int, Stage], dict[str, System]]:
         if not wrong:
             step = value.get("step", "")
             step = str((path.parent / step).resolve()) if step.endswith(".py") else step
-            row = System(**{"name": name, **value, "step": step, "reads": tuple(value.get("reads", ()))})
+            lists = {key: tuple(value.get(key, ())) for key in ("reads", "also")}
+            row = System(**{"name": name, **value, "step": step, **lists})
             if row.init:
                 what = f"{row.what}; before max-margin training"
                 before = replace(row, name=f"{name}-init", label=f"{row.label}, before", what=what, step="", options={})
@@ -186,10 +194,9 @@ def order_faults(checked: dict[str, System], rows: dict[str, System], stages: di
     for row in checked.values():
         if row.family == "hmm" and row.stage not in stages:
             faults.append(f"{row.name}: stage is {row.stage}, expected one of {' '.join(map(str, sorted(stages)))}")
-        if not row.start or row.start == row.name:
-            continue
-        if row.start not in rows:
-            faults.append(f"{row.name}: starts from {row.start}, of which no row tells")
-        elif (rows[row.start].stage, places.index(row.start)) > (row.stage, places.index(row.name)):
-            faults.append(f"{row.name}: starts from {row.start}, which is trained later")
+        for start in row.starts:
+            if start not in rows:
+                faults.append(f"{row.name}: starts from {start}, of which no row tells")
+            elif (rows[start].stage, places.index(start)) > (row.stage, places.index(row.name)):
+                faults.append(f"{row.name}: starts from {start}, which is trained later")
     return faults

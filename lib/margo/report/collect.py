@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from margo.runtime import record
 SETS = ("test", "dev", "train")
 DURATIONS = "durations.json"  # of an alignment: how long its words are
 WEIGHTS = "grammar.json"  # of a model: which weights of its grammar were chosen
+SWEEP = "sweep.json"  # of sweep_radius: accuracies by radius and epoch, and the best of them
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Report:
     systems: Systems
     weights: list[dict]
     """How the grammar's weights of each model were chosen: rows of :data:`margo.report.columns.WEIGHTS`"""
+    sweeps: list[dict]
+    """Which radius of LME's ball was best for the model of each folder: rows of :data:`margo.report.columns.SWEEPS`"""
     durations: tuple[str, list[dict]] | None
     """``(folder, words)`` of the alignment with the most mixtures"""
 
@@ -86,7 +90,8 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
         command=command or f"recipes/{recipe}/run.sh",
         paper=paper,
         systems=systems,
-        weights=read_weights(exp, systems),
+        weights=in_order(read_weights(exp), systems),
+        sweeps=in_order(read_sweeps(exp), systems),
         durations=read_durations(exp),
     )
 
@@ -174,10 +179,11 @@ def start_of(folder: Path, score: dict, systems: Systems) -> tuple[str, bool]:
     row, model = systems.rows.get(score["system"]), model_of(folder)
     if row and row.init or model is None or "init" not in model.get("options", {}):
         return (row.start if row and row.start != row.name else ""), False
-    start, mixtures = system_of(model["options"]["init"])
+    same = model.get("chosen") == 0 and model.get("unchanged", True)
+    start, mixtures = system_of(model["from"] if same and "from" in model else model["options"]["init"])
     if start == score["system"] or mixtures not in (None, score["mixtures"]):
         return "", False
-    return start, model.get("chosen") == 0 and model.get("unchanged", True)
+    return start, same
 
 
 def model_of(folder: Path) -> dict | None:
@@ -191,18 +197,37 @@ def model_of(folder: Path) -> dict | None:
     return record.read(place / os.path.relpath(model, options["out"])) or record.read(model)
 
 
-def read_weights(exp: Path, systems: Systems) -> list[dict]:
-    """The grammar's weights of every model that had them chosen, in the order of the tables."""
+def read_weights(exp: Path) -> list[dict]:
+    """The grammar's weights of every model that had them chosen."""
+    keys = ("chosen_on", "words", "strings", "before", "after")
     rows = []
-    for path in sorted(exp.rglob(WEIGHTS)):
+    for folder, held in read_held(exp, WEIGHTS, (*keys, "tried"), "weights of a grammar"):
+        rows.append({**folder, **{key: held[key] for key in keys}, "tried": len(held["tried"])})
+    return rows
+
+
+def read_sweeps(exp: Path) -> list[dict]:
+    """The best radius of LME's ball of every model that was a start with several."""
+    rows = []
+    for folder, held in read_held(exp, SWEEP, ("chosen_on", "start", "best", "curves"), "accuracies by radius"):
+        tried = [curve["radius"] for curve in held["curves"]]
+        rows.append({**folder, **held["best"], "start": held["start"], "chosen_on": held["chosen_on"], "tried": tried})
+    return rows
+
+
+def read_held(exp: Path, name: str, keys: tuple[str, ...], what: str) -> Iterator[tuple[dict, dict]]:
+    """Of every file ``name`` below ``exp`` the system, mixtures and folder that it is of, and what it holds."""
+    for path in sorted(exp.rglob(name)):
         system, mixtures = system_of(path.parent)
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
-            row = {key: held[key] for key in ("chosen_on", "words", "strings", "before", "after")}
+            held = {key: held[key] for key in keys}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise MargoError(f"{path}: not weights of a grammar ({type(error).__name__}: {error})") from None
-        row |= {"system": system, "mixtures": mixtures, "folder": str(path.parent.relative_to(exp))}
-        rows.append({**row, "tried": len(held["tried"])})
+            raise MargoError(f"{path}: not {what} ({type(error).__name__}: {error})") from None
+        yield {"system": system, "mixtures": mixtures, "folder": str(path.parent.relative_to(exp))}, held
+
+
+def in_order(rows: list[dict], systems: Systems) -> list[dict]:
     return sorted(rows, key=lambda row: (systems.rank(row["system"]), row["system"], row["mixtures"] or 0))
 
 

@@ -134,6 +134,24 @@ WEIGHTS = (  # of the table of grammar weights, whose rows are those of ``gramma
 )
 
 
+def swept(name: str) -> Callable[[dict], str | None]:
+    """Accuracy on a set, of the start and with the radius that was best."""
+    return lambda row: f"{row['start'][name]:.2f} -> {row['accuracy'][name]:.2f}" if name in row["accuracy"] else None
+
+
+SWEEPS = (  # of the table of radii, [LJ07] Table II, whose rows are those of ``sweep.json``
+    Column("", "start", held("system"), words=True),
+    Column("", "mix", held("mixtures")),
+    Column("", "best r²/K", held("radius"), lambda row: f"{row['radius']:g}"),
+    Column("", "epoch", held("epoch")),
+    Column("", "train %", swept("train")),
+    Column("", "dev %", swept("dev")),
+    Column("", "test %", swept("test")),
+    Column("", "chosen on", held("chosen_on"), words=True),
+    Column("", "tried", held("tried"), lambda row: " ".join(f"{radius:g}" for radius in row["tried"]), words=True),
+)
+
+
 def shown(rows: list[dict], columns: tuple[Column, ...] | None = None) -> list[Column]:
     """The columns of a table of ``rows``: those that have a heading and that some row fills."""
     columns = COLUMNS if columns is None else columns

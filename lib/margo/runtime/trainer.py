@@ -2,8 +2,9 @@
 
 Iteration i first measures the model that i - 1 steps have made of the start (the first one: the start itself), and
 reports it: what the criterion says of it and, every ``check`` iterations, its errors on dev. Then it takes a step. One
-more pass than there are steps measures the last model. The result is the model that did best on dev; without dev, by
-the criterion's own cost on the training data; or the last one, if the criterion does not pick. What a criterion is,
+more pass than there are steps measures the last model. Where there are several starts, the next one follows when the
+last has been trained to its end. The result is the model that did best on dev; without dev, by the criterion's own cost
+on the training data; or the last one, if the criterion does not pick. What a criterion is,
 :mod:`margo.estimate.criterion` says; the loop knows nothing else of it.
 """
 
@@ -17,33 +18,37 @@ from margo.runtime import epochs
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The model; the best so far, its cost (lower is better), the steps it took, and looks at others since; and the
-    criterion's memory, None once there is nothing more to do."""
+    """The model, the number of its start, and the iterations before that; the best so far, its cost (lower is better),
+    the steps it took and from which start, and looks at others since; and the criterion's memory, None once there is
+    nothing more to do."""
 
     hmms: object
     best: object
     memory: dict | None
+    lap: int = 0
+    before: int = 0
     cost: float = np.inf
     chosen: int = 0
+    source: int = 0
     idle: int = 0
 
 
 class Training:
     """Start, advance, save and load of the loop of epochs, for any criterion.
 
-    ``start()`` makes the model to start from; ``errors(hmms)`` counts errors on dev, a dict whose sum is to fall, or is
-    None where there is no dev.
+    ``starts``: functions, each of which makes a model to start from. ``errors(hmms)`` gives the model as dev would have
+    its grammar's weights, with its errors there, a dict whose sum is to fall; None where there is no dev.
     """
 
-    def __init__(self, criterion, start, corpus, errors=None):
-        self.criterion, self.first, self.corpus, self.errors = criterion, start, corpus, errors
+    def __init__(self, criterion, starts, corpus, errors=None):
+        self.criterion, self.starts, self.corpus, self.errors = criterion, starts, corpus, errors
 
     def start(self) -> State:
-        hmms = self.first()
+        hmms = self.starts[0]()
         return State(hmms, hmms, self.criterion.begin(hmms))
 
     def advance(self, iteration: int, state: State) -> tuple[State, dict, bool]:
-        criterion, steps, began = self.criterion, iteration - 1, self.corpus.seconds
+        criterion, steps, began = self.criterion, iteration - 1 - state.before, self.corpus.seconds
         last = steps == criterion.limit
         final = last and self.errors is not None
         stats, memory = criterion.measure(state.hmms, state.memory, self.corpus, steps, final)
@@ -58,6 +63,12 @@ class Training:
             state = replace(state, hmms=hmms, memory=memory)
         if not criterion.picks:
             state = replace(state, best=state.hmms, chosen=iteration)
+        if len(self.starts) > 1:
+            report["start"] = state.lap + 1
+        if done and state.lap + 1 < len(self.starts):
+            hmms = self.starts[state.lap + 1]()
+            memory, done = criterion.begin(hmms), False
+            state = replace(state, hmms=hmms, memory=memory, lap=state.lap + 1, before=iteration, idle=0)
         return state, report | {"pass_seconds": round(self.corpus.seconds - began, 3)}, done
 
     def judge(self, state: State, report: dict, steps: int, last: bool) -> State:
@@ -69,12 +80,12 @@ class Training:
             cost = criterion.cost(report, steps)
         elif last or steps % getattr(criterion.options, "check", 1) == 0:
             for model in criterion.candidates(state.hmms, state.memory):
-                errors = self.errors(model)
+                weighed, errors = self.errors(model)
                 if sum(errors.values()) < cost:
-                    cost, judged = sum(errors.values()), model
+                    cost, judged = sum(errors.values()), weighed
                     report |= errors
         if cost < state.cost:
-            return replace(state, best=judged, cost=cost, chosen=steps, idle=0)
+            return replace(state, best=judged, cost=cost, chosen=steps, source=state.lap, idle=0)
         return replace(state, idle=state.idle + bool(np.isfinite(cost)))
 
     def save(self, state: State) -> tuple[dict, dict]:
@@ -91,7 +102,7 @@ class Training:
         return State(**{"best": values["hmms"], **values, "memory": memory})
 
 
-def fit(step, criterion, start, corpus, errors=None) -> tuple[State, list[dict]]:
+def fit(step, criterion, starts, corpus, errors=None) -> tuple[State, list[dict]]:
     """Train to the end, from the last iteration that is saved in the step's folder; the last state and all reports."""
-    training = Training(criterion, start, corpus, errors)
+    training = Training(criterion, starts, corpus, errors)
     return epochs.train(step, training.start, training.advance, training.save, training.load)

@@ -29,9 +29,9 @@ def faults(systems: Systems, rows: dict[str, System], criteria: list[str], mix: 
     for name in criteria:
         if name in rows and (missing := missing_starts(systems, name, criteria, mix, exp)):
             row = rows[name]
-            advice = f"{name} starts from {row.start}: add {' and '.join(missing)} to --criteria"
+            advice = f"{name} starts from {' and '.join(row.starts)}: add {' and '.join(missing)} to --criteria"
             for other in rows.values():
-                if (other.step, other.options) == (row.step, row.options) and other.start in {*criteria} - {row.start}:
+                if (other.step, other.options) == (row.step, row.options) and {*other.starts} < {*criteria}:
                     advice += f", or use {other.name}, which starts from {other.start}"
             yield advice
 
@@ -41,10 +41,11 @@ def missing_starts(systems: Systems, name: str, criteria: list[str], mix: list[s
 
     What a system is before training is no system to train.
     """
-    start = systems.rows[name].start
-    if start in ("", name) or start in criteria or not systems.rows[start].step or trained(exp, start, mix):
-        return []
-    return [*missing_starts(systems, start, criteria, mix, exp), start]
+    missing: dict[str, None] = {}
+    for start in systems.rows[name].starts:
+        if start not in criteria and systems.rows[start].step and not trained(exp, start, mix):
+            missing |= dict.fromkeys([*missing_starts(systems, start, criteria, mix, exp), start])
+    return list(missing)
 
 
 def trained(exp: Path, name: str, mix: list[str] | None) -> bool:

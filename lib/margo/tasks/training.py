@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from margo.errors import MargoError
 from margo.estimate.ml import grown
@@ -13,7 +14,7 @@ from margo.formats.plots import PLOTS, write_plots
 from margo.formats.transcripts import read_nbest
 from margo.knobs import Knobs, knob
 from margo.model.bigram import bigram_counts, log_bigram
-from margo.model.grammar import grammar, weights_of, with_weights
+from margo.model.grammar import grammar, weights_of, with_grammar, with_weights
 from margo.model.hmm import HmmSet, flat_start, whole_words
 from margo.runtime import epochs, record
 from margo.runtime.step import Parallel, Seeded, Trainer
@@ -30,6 +31,7 @@ class TrainingOptions(tuning.WeightOptions, Parallel, Seeded, Trainer, Knobs):
     data: Path = knob(help="feature folder to train on")
     dev: Path | None = knob(None, "feature folder of the development set, which picks iteration and grammar weights")
     init: Path = knob(help="folder of the model to start from")
+    also: ClassVar[tuple[Path, ...]] = ()  # folders of other models to start from in turn, where a trainer takes some
     out: Path = knob(help="folder to write")
 
 
@@ -52,21 +54,26 @@ def train(criterion, options, step, start=None, folds=None) -> None:
     dev = speech.read(step.input(options.dev, made_by="make_mfcc")) if options.dev else None
     if dev:
         same_features(data.features, dev.features, f"{options.dev}: the features")
-    if options.init:
-        step.input(options.init, made_by="train_ml")
-    init = None if start else passes.model_for(options.init, data)
-    if init and criterion.diagonal:
-        init.pool.require("diagonal", f"--init {options.init}: {criterion.name}")
+    folders = [options.init, *options.also] if options.init else []
+    for folder in folders:
+        step.input(folder, made_by="train_ml")
+    models = [] if start else [passes.model_for(folder, data) for folder in folders]
+    for folder, model in zip(folders, models):
+        if criterion.diagonal:
+            model.pool.require("diagonal", f"{folder}: {criterion.name}")
     lists = read_lists(options, data, step) if getattr(options, "nbest", None) else None
     with step.place() as where:
-        corpus = speech.Corpus(data, where, step, init, lists)
-        errors = partial(passes.dev_errors, data=dev, where=where) if dev and criterion.picks else None
-        first = partial(start, options, data, where, step) if start else lambda: init
-        state, reports = fit(step, criterion, first, corpus, errors)
+        corpus = speech.Corpus(data, where, step, models[0] if models else None, lists)
+        errors = partial(tuning.judged, data=dev, where=where, options=options) if dev and criterion.picks else None
+        starts = [partial(start, options, data, where, step)] if start else [partial(_same, model) for model in models]
+        state, reports = fit(step, criterion, starts, corpus, errors)
         meta = {"criterion": criterion.name} | ({"iteration": state.chosen} if criterion.picks else {})
         hmms = replace(state.best, meta={**state.best.meta, **meta})
         step.extra["chosen"] = state.chosen
-        hmms = weighed(hmms, criterion, options, data, dev, folds, where, step)
+        if options.also:
+            step.extra["from"] = str(folders[state.source])
+        first = weights_of(models[state.source] if models else hmms)
+        hmms = weighed(hmms, first, criterion, options, data, dev, folds, where, step)
     write_model(step.output("model.npz"), hmms)
     if plots := criterion.plots(reports):
         step.output(PLOTS)
@@ -74,18 +81,27 @@ def train(criterion, options, step, start=None, folds=None) -> None:
     epochs.finish(step)
     if criterion.picks:
         step.extra["cost"] = state.cost
-        step.say(f"{step.name}: the model after {state.chosen} iterations was the best on {'dev' if dev else 'train'}")
+        begun = f" from {step.extra['from']}" if options.also else ""
+        step.say(f"{step.name}: the model after {state.chosen} iterations{begun} was the best on "
+                 f"{'dev' if dev else 'train'}")  # fmt: skip
 
 
-def weighed(hmms: HmmSet, criterion, options, data, dev, folds, where, step) -> HmmSet:
-    """The model with its grammar's weights chosen; a start that is kept, and has had them chosen, keeps them too."""
-    start = weights_of(hmms)
-    kept = criterion.picks and step.extra["chosen"] == 0 and (Path(options.init) / tuning.NAME).exists()
-    if not kept and any(options.tries()[name] != ("none",) for name in start):
+def _same(hmms: HmmSet) -> HmmSet:
+    return hmms
+
+
+def weighed(hmms: HmmSet, first: dict, criterion, options, data, dev, folds, where, step) -> HmmSet:
+    """The model with its grammar's weights chosen, where its start had those of ``first``; a start that is kept, and
+    has had them chosen, keeps them too."""
+    begun = step.extra.get("from", options.init)
+    kept = criterion.picks and step.extra["chosen"] == 0 and (Path(begun) / tuning.NAME).exists()
+    if kept:
+        hmms = with_grammar(hmms, **first)
+    elif any(options.tries()[name] != ("none",) for name in first):
         parts = [(hmms, dev)] if dev else folds(hmms, options, data, where) if folds else []
         source = dev.folder.name if dev else f"{len(parts)} folds of {data.folder.name}"
         hmms = tuning.tuned(hmms, parts, source, options, where, step) if parts else hmms
-    step.extra["unchanged"] = criterion.picks and step.extra["chosen"] == 0 and weights_of(hmms) == start
+    step.extra["unchanged"] = criterion.picks and step.extra["chosen"] == 0 and weights_of(hmms) == first
     if dev and not criterion.picks:
         ((errors, wrong),) = tuning.count_errors([(hmms, dev)], [{}], where)
         sizes = {"words": sum(len(item.words) for item in dev.items), "strings": len(dev.items)}

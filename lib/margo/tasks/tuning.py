@@ -25,6 +25,7 @@ from margo.tasks import speech
 
 NAME = "grammar.json"  # of a model's folder: what was tried and chosen
 LADDER = (20.0, 10.0, 0.0, -10.0, -20.0, -40.0, -60.0, -80.0, -120.0, -160.0, -240.0)  # penalties in nats
+NEAR = (0.0, 12.0, -12.0, 24.0, -24.0, 40.0, -40.0)  # nats from a model's penalty that trials in training try too
 ROUNDS = 12  # of finer (or further) values, at most
 FOLDS = 5
 MOST = 2000  # utterances of all folds that are decoded
@@ -80,6 +81,18 @@ def count_errors(parts: list[tuple], settings: list[dict], where) -> list[list[i
     """As :func:`errors_by_weights`, of ``parts``: pairs of a model and the speech that it is to decode."""
     counts = [speech.total(partial(errors_by_weights, hmms, settings), data, where) for hmms, data in parts]
     return sum(counts).tolist()
+
+
+def judged(hmms: HmmSet, data: speech.Speech, where, options: WeightOptions) -> tuple[HmmSet, dict[str, int]]:
+    """The model, and its word and string errors on ``data``; under the best of some penalties near its own if they are
+    to be tuned, of equals the nearest: training moves the best one far, and a model is to be judged as it will be used.
+    """
+    penalty = weights_of(hmms).get("insertion_penalty")
+    tunes = penalty is not None and options.penalties == ("auto",)
+    settings = [{"insertion_penalty": penalty + step} for step in NEAR] if tunes else [{}]
+    counts = count_errors([(hmms, data)], settings, where)
+    best = min(range(len(settings)), key=lambda n: sum(counts[n]))
+    return with_grammar(hmms, **settings[best]), dict(zip(("dev_errors", "dev_wrong"), counts[best]))
 
 
 def table(hmms: HmmSet, data: speech.Speech, penalties, scales, where) -> str:

@@ -21,7 +21,8 @@ from margo.model.hmm import HmmSet
 
 QUANTILES = (5, 25, 50, 75, 95)  # per cent, of the margins shown by epoch
 TRIES = 5  # balls, each half the last, before an epoch gives up
-START_RADIUS = 0.05  # r^2 / K that auto begins with
+START_RADIUS = 0.1  # r^2 / K that auto begins with
+LEAST_NU = 0.1  # that narrowing comes to
 SHARPNESS, SHARPER, SHARPEST = 2.0, 1.5, 50.0  # of lme-gd's soft minimum: at first, times an epoch, at last
 
 
@@ -35,8 +36,10 @@ class LmeOptions(PatienceOptions):
     threshold: float = knob(0.0, "take only tokens whose margin is at most this (gamma); 0 for no bound", least=0)
     hard: bool = knob(False, "maximise the smallest margin of tokens that are recognised, as the paper does")
     misrecognised: bool = knob(False, "count misrecognised tokens too", needs={"hard": True})
-    nu: float = knob(0.3, "share of the pairs that decide the soft margin: C = 1 / (nu pairs)", above=0, most=1,
-                       needs={"hard": False})  # fmt: skip
+    nu: float = knob(0.3, "share of the pairs that decide the soft margin at first: C = 1 / (nu pairs)", above=0,
+                       most=1, needs={"hard": False})  # fmt: skip
+    narrowing: float = knob(0.95, f"nu is multiplied by this after each epoch, down to {LEAST_NU}; 1 keeps it", above=0,
+                            most=1, needs={"hard": False})  # fmt: skip
     radius: str = knob("auto", "r^2 / K of the ball around the means an epoch; auto adapts it, a number stays")
     reject: bool = knob(False, "end at the first epoch that does not raise the value (all are taken otherwise)")
     update: str = knob("augmentation", "what to do with the widths of a program that is not tight: [LJ07] IV-G",
@@ -44,8 +47,8 @@ class LmeOptions(PatienceOptions):
     average: int = knob(4, "dev judges the mean of the last this many epochs' means too", least=1)
     competitors: int = knob(3, "competing strings a token", least=1)
     per_frame: bool = knob(False, "divide margins by the number of frames")
-    epochs: int = knob(20, "most epochs", least=1)
-    patience: int = knob(4, "end after this many epochs without a better model; 0: never", least=0)
+    epochs: int = knob(24, "most epochs", least=1)
+    patience: int = knob(8, "end after this many epochs without a better model; 0: never", least=0)
     tolerance: float = knob(1e-3, "relative gap to which an epoch's program is solved", above=0)
 
     def faults(self) -> list[str]:
@@ -72,13 +75,16 @@ def next_radius(radius: float, gained: float) -> float:
 
 
 class Lme(Criterion):
-    """An iteration is an epoch. Memory: the radius, r^2 / K of the ball to try next; sharpness of the soft minimum,
-    in units of one over the margins' spread; recent, the last epochs' means [n, K, D]."""
+    """An iteration is an epoch. Memory: the radius, r^2 / K of the ball to try next; nu, 0 where the margin is hard;
+    sharpness of the soft minimum, in units of one over the margins' spread; recent, the last epochs' means [n, K, D].
+
+    nu falls from epoch to epoch: at first many pairs shape the model, as what generalises to speakers never heard
+    does; in the end the few that are still wrong, or nearly, decide.
+    """
 
     def __init__(self, options):
         super().__init__(options)
         self.name = "lme-gd" if options.method == "gd" else "lme-sdp"
-        self.nu = None if options.hard else options.nu
 
     @property
     def limit(self) -> int:
@@ -86,16 +92,17 @@ class Lme(Criterion):
 
     def begin(self, hmms: HmmSet) -> dict:
         radius = START_RADIUS if self.options.radius == "auto" else float(self.options.radius)
-        return {"radius": radius, "sharpness": SHARPNESS, "recent": hmms.pool.means[None]}
+        nu = 0.0 if self.options.hard else self.options.nu
+        return {"radius": radius, "nu": nu, "sharpness": SHARPNESS, "recent": hmms.pool.means[None]}
 
     def candidates(self, hmms: HmmSet, memory: dict) -> list[HmmSet]:
         if len(memory["recent"]) == 1:
             return [hmms]
         return [hmms, hmms.with_pool(replace(hmms.pool, means=memory["recent"].mean(axis=0)))]
 
-    def value(self, margins: np.ndarray, beta: float) -> float:
+    def value(self, margins: np.ndarray, beta: float, nu: float) -> float:
         """What an epoch climbs and is judged by: the soft minimum of lme-gd, or what the program maximises."""
-        return soft_least(margins, beta) if self.options.method == "gd" else value_of(margins, self.nu)
+        return soft_least(margins, beta) if self.options.method == "gd" else value_of(margins, nu or None)
 
     def beta(self, margins: np.ndarray, memory: dict) -> float:
         return memory["sharpness"] / max(margins.std(), 1e-12 + 1e-9 * np.abs(margins).max())
@@ -123,7 +130,7 @@ class Lme(Criterion):
         chosen, margins = self.support(pairs), pairs.token_margins
         support = pairs.margins[chosen[pairs.token]]
         return {
-            "objective": self.value(support, self.beta(support, memory)),
+            "objective": self.value(support, self.beta(support, memory), memory["nu"]),
             "frames": int(pairs.frames.sum()),
             "tokens": int(chosen.sum()),
             "pairs": len(support),
@@ -141,13 +148,13 @@ class Lme(Criterion):
         """
         chosen, radius, adapts = self.support(pairs), memory["radius"], self.options.radius == "auto"
         support, gaussians = pairs.select(chosen), hmms.pool.n_gaussians
-        beta = self.beta(support.margins, memory)
-        before = self.value(support.margins, beta)
+        beta, nu = self.beta(support.margins, memory), memory["nu"]
+        before = self.value(support.margins, beta, nu)
         for _ in range(TRIES if adapts else 1):
-            problem = make_problem(support, gaussians, radius * gaussians, self.nu)
+            problem = make_problem(support, gaussians, radius * gaussians, nu or None)
             shift, widths, facts = self.solve(problem, beta)
             candidate = move(hmms, shift, widths if self.options.update == "augmentation" else 0 * widths, radius)
-            reached = self.value(self.search(candidate, corpus).select(chosen).margins, beta)
+            reached = self.value(self.search(candidate, corpus).select(chosen).margins, beta, nu)
             report = {**facts, "before": before, "reached": reached, "widest": float(widths.max(initial=0.0)),
                       "radius": radius}  # fmt: skip
             if reached > before or not (adapts or self.options.reject):
@@ -159,6 +166,7 @@ class Lme(Criterion):
             gained = (reached - before) / max(facts["predicted"] - before, 1e-12)
             radius = next_radius(radius, gained)
         memory = {"radius": radius, "sharpness": min(SHARPER * memory["sharpness"], SHARPEST),
+                  "nu": self.options.narrowing * nu if nu > LEAST_NU else nu,
                   "recent": self.recent(memory["recent"], candidate.pool.means)}  # fmt: skip
         return candidate, memory, report
 
@@ -180,7 +188,10 @@ class Lme(Criterion):
         return solution.shift, solution.augmentation, facts
 
     def cost(self, report: dict, steps: int) -> float:
-        return report["train_errors"]
+        """Misrecognised training tokens; of equals, and there may soon be none, the larger margin has the lower cost.
+        The soft minimum of lme-gd grows sharper by the epoch, so that its own values do not compare."""
+        margin = report["margin_min" if self.options.method == "gd" else "objective"]
+        return report["train_errors"] + float(0.5 - np.arctan(margin) / np.pi)
 
     def plots(self, reports: list[dict]) -> list[dict]:
         """How the margins of all training tokens are spread, epoch by epoch; and what each epoch's program promised of
