@@ -108,3 +108,20 @@ def test_workers_that_outlive_a_killed_step_do_not_hold_its_folder(tmp_path):
         os._exit(0)
     os.waitpid(pid, 0)
     lock.take(tmp_path, "next", []).close()
+
+
+def test_a_file_that_its_holder_has_just_removed_is_no_lock(tmp_path, monkeypatch):
+    """Opened before the holder ended well, locked after: others would lock another file of the same name."""
+    from margo.runtime import lock
+
+    real, calls = lock.fcntl.lockf, []
+
+    def late(file, how):
+        real(file, how)
+        calls.append(how)
+        if len(calls) == 1:
+            (tmp_path / lock.NAME).unlink()
+
+    monkeypatch.setattr(lock.fcntl, "lockf", late)
+    with lock.take(tmp_path, "step", []) as file:
+        assert len(calls) == 2 and os.path.samestat(os.fstat(file.fileno()), os.stat(tmp_path / lock.NAME))
