@@ -21,6 +21,7 @@ class Options(Knobs):
     dev: str = knob("", "data folder to choose settings on; without it a part of --train")
     out: Path = knob(help="folder to write train, dev and test into")
     dev_every: int = knob(10, "one utterance of --train in this many goes to dev, by whole speakers", least=2)
+    allow_overlap: bool = knob(False, "accept utterances that are in more than one of the folders")
     allow_pipes: bool = knob(False, "accept commands in wav.scp, to be run when features are made")
 
     def faults(self):
@@ -45,7 +46,7 @@ def run(options: Options, step):
             faults += [f"{folder}: {fault}" for fault in wrong]
             if not wrong:
                 sets[which] = list(datadir.read(folder, allow_pipes=options.allow_pipes))
-    refuse(faults, "data folders")
+    refuse(faults or ([] if options.allow_overlap else overlaps(sets)), "data folders")
     if options.leave_out:
         sets["train"], sets["test"] = leave_out(sets["train"], options.leave_out)
     if "dev" not in sets:
@@ -72,6 +73,26 @@ def carry_cmvn(folder: str, step, which: str, speakers: set) -> None:
         places = {who: place for who, place in read_scp(folder, "cmvn.scp").items() if who in speakers}
         lines = [f"{who} {Path(ark).resolve()}:{offset}\n" for who, (ark, offset) in sorted(places.items())]
         write_text(step.output(f"{which}/cmvn.scp"), "".join(lines))
+
+
+def overlaps(sets: dict[str, list]) -> list[str]:
+    """Pairs of sets that hold the same utterances, by their names or by what they are cut from, in words."""
+    from itertools import combinations
+
+    faults = []
+    for one, other in combinations(sets, 2):
+        held = {key for row in sets[other] for key in (row.name, source_of(row))}
+        both = sorted(row.name for row in sets[one] if {row.name, source_of(row)} & held)
+        if both:
+            faults.append(f"--{one} and --{other} share {len(both)} utterances, such as {both[0]}: figures would say "
+                          "nothing of new speech (--allow-overlap true takes them)")  # fmt: skip
+    return faults
+
+
+def source_of(row) -> tuple:
+    """What an utterance is cut from."""
+    row = absolute(row)
+    return row.feats or row.audio, row.start, row.end
 
 
 def leave_out(rows: list, speaker: str) -> tuple[list, list]:

@@ -26,7 +26,7 @@ class Options(Parallel, Knobs):
 def run(options: Options, step):
     from functools import partial
 
-    from margo.formats.atomic import write_json
+    from margo.formats.atomic import file_name, write_json
     from margo.formats.ctm import write_ctm
     from margo.formats.features import write_ark
     from margo.runtime.parallel import map_chunks
@@ -49,7 +49,8 @@ def run(options: Options, step):
     write_json(step.output("durations.json"), {"words": passes.durations(hmms, data.features, done)})
     if options.textgrid:
         for utterance in done:
-            passes.write_grid(step.output(f"textgrid/{utterance.name}.TextGrid"), data.features, utterance)
+            path = step.output(f"textgrid/{file_name(utterance.name)}.TextGrid")
+            passes.write_grid(path, data.features, utterance)
     frames = sum(len(utterance.states) for utterance in done)
     score = sum(utterance.score for utterance in done) / max(frames, 1)
     step.say(f"align: {len(done)} utterances, {frames} frames, {score:.4f} nats a frame")

@@ -32,47 +32,53 @@ class Options(Parallel):
 def run(options: Options, step):
     from functools import partial
 
-    from margo.formats.atomic import write_text
+    from margo.errors import MargoError
+    from margo.formats.atomic import file_name, write_text
     from margo.formats.transcripts import write_transcripts
     from margo.model.grammar import with_weights
     from margo.runtime.parallel import map_chunks
     from margo.tasks import passes, speech, tuning
 
     step.input(options.model, made_by="train_ml")
+    names = [file_name(folder.resolve().name) for folder in options.data]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise MargoError(f"--data: several folders are named {', '.join(sorted(twice))}, and so would be their results")
     with step.place() as where:
-        for folder in options.data:
+        for folder, name in zip(options.data, names):
             data = speech.read(step.input(folder, made_by="make_mfcc"))
             hmms = passes.model_for(options.model, data)
             hmms = with_weights(hmms, insertion_penalty=options.insertion_penalty, scale=options.scale)
             function = partial(passes.decode, hmms, options.beam or float("inf"))
             if options.ctm or options.textgrid:
                 function = partial(passes.timed_decode, hmms, options.beam or float("inf"), options.confidence_scale)
-            parts = step.progress(map_chunks(function, data.chunks, where), len(data.chunks), f"decode {folder.name}")
+            parts = step.progress(map_chunks(function, data.chunks, where), len(data.chunks), f"decode {name}")
             rows = [row for part in parts for row in part]
             if options.ctm or options.textgrid:
-                rows = write_times(rows, data, options, step)
-            lost = [(name, "no path fits its frames") for name, words, _, _ in rows if words is None]
+                rows = write_times(rows, data, name, options, step)
+            lost = [(utterance, "no path fits its frames") for utterance, words, _, _ in rows if words is None]
             speech.check_dropped(lost, data, step)
-            write_transcripts(step.output(f"{folder.name}/hyp"), {name: words or () for name, words, _, _ in rows})
-            lines = [f"{name} {score:.4f} {frames}\n" for name, _, score, frames in rows]
-            write_text(step.output(f"{folder.name}/scores"), "".join(lines))
-            step.say(f"decode: {options.model.name} on {folder.name}: {len(rows)} utterances")
+            write_transcripts(step.output(f"{name}/hyp"), {utterance: words or () for utterance, words, _, _ in rows})
+            lines = [f"{utterance} {score:.4f} {frames}\n" for utterance, _, score, frames in rows]
+            write_text(step.output(f"{name}/scores"), "".join(lines))
+            step.say(f"decode: {options.model.name} on {name}: {len(rows)} utterances")
             if options.penalties or options.scales:
                 table = tuning.table(hmms, data, options.penalties, options.scales, where)
-                write_text(step.output(f"{folder.name}/weights"), table)
+                write_text(step.output(f"{name}/weights"), table)
                 print(table, end="")
 
 
-def write_times(found: list, data, options: Options, step) -> list[tuple]:
+def write_times(found: list, data, which: str, options: Options, step) -> list[tuple]:
     """The files with times, and the rows that decoding without them has."""
+    from margo.formats.atomic import file_name
     from margo.formats.ctm import write_ctm
     from margo.tasks import passes
 
-    done, which = [each for each in found if each], data.folder.name
+    done = [each for each in found if each]
     if options.ctm:
         write_ctm(step.output(f"{which}/hyp.ctm"), passes.times_of(data.features, done, "words"))
     for utterance in done if options.textgrid else ():
-        passes.write_grid(step.output(f"{which}/textgrid/{utterance.name}.TextGrid"), data.features, utterance)
+        path = step.output(f"{which}/textgrid/{file_name(utterance.name)}.TextGrid")
+        passes.write_grid(path, data.features, utterance)
     return [
         (each.name, tuple(word for word, *_ in each.words), each.score, len(each.states)) if each
         else (item.name, None, -float("inf"), 0) for each, item in zip(found, data.items)

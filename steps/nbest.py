@@ -29,9 +29,12 @@ def run(options: Options, step):
     step.input(options.model, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     function = partial(passes.nbest_lists, passes.model_for(options.model, data), options.n)
+    without = []
     with step.place() as where, atomic(step.output("nbest.jsonl")) as file:
         for rows in step.progress(map_chunks(function, data.chunks, where), len(data.chunks), "N-best"):
             file.writelines(json.dumps(row) + "\n" for row in rows)
+            without += [(row["utt"], "no string fits its frames, or the memory") for row in rows if not row["hyps"]]
+    speech.check_dropped(without, data, step)
     step.say(f"nbest: {len(data.items)} utterances, {options.n} strings each")
 
 

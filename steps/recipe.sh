@@ -84,6 +84,7 @@ parse_options() {
     read_plan
     check_options
     trap 'failed $?' ERR
+    trap 'interrupted 129' HUP
     trap 'interrupted 130' INT
     trap 'interrupted 143' TERM
     trap 'ended $?' EXIT
@@ -194,7 +195,7 @@ await() {
 # End all jobs, and what they have started in their turn; one that has not ended in ten seconds is killed.
 end_jobs() {
     local job n
-    trap '' INT TERM
+    trap '' HUP INT TERM
     for job in "${running[@]}"; do kill -TERM "$job" 2> /dev/null || true; done
     for job in "${running[@]}"; do
         for (( n = 0; n < 100; n++ )); do kill -0 "$job" 2> /dev/null || continue 2; sleep 0.1; done
@@ -213,7 +214,7 @@ all_done() { while (( ${#running[@]} > 0 )); do next_done; done; }
 apart() {  # in a shell of its own, which passes on that it is to end
     running=()
     trap - ERR EXIT
-    trap 'end_jobs; exit 143' INT TERM
+    trap 'end_jobs; exit 143' HUP INT TERM
     "$@"
 }
 

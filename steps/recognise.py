@@ -34,7 +34,7 @@ def run(options: Options, step):
     from margo.formats.ctm import TimedWord, ctm_line
     from margo.tasks.recognising import Recogniser
 
-    step.input(options.model, made_by="train_ml")
+    step.input(options.model, made_by="train_ml", current=False)  # what it was trained on may have moved on
     recogniser = Recogniser(options.model, options.scale)
     failed = []
     for file in options.files:

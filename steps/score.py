@@ -10,13 +10,14 @@ Example: steps/score.py --hyp exp/tidigits/decode/ml_1/test --data exp/tidigits/
 from dataclasses import dataclass
 from pathlib import Path
 
+from margo.formats.reading import file_in
 from margo.runtime.step import Seeded, knob, main
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    hyp: Path = knob(help="folder of a decoding, with the file hyp")
-    data: Path = knob(help="data folder, with the files text and utt2spk")
+    hyp: Path = knob(help="folder of a decoding, with the file hyp; or such a file")
+    data: Path = knob(help="data folder, with the files text and utt2spk; or a file like text")
     out: Path | None = knob(None, "folder named score to write, score.json goes beside it (default: HYP/score)")
     map: Path | None = knob(None, "TOML file with a table that merges symbols of both sides, or removes them")
     map_table: str = knob("map", "name of that table", needs={"map": True})
@@ -24,11 +25,11 @@ class Options(Seeded):
     by: str = knob("utterance", "what the 95 % intervals draw", ("utterance", "speaker"))
     system: str = knob("", "name of the system (default: from the folder's name, <system>_<mixtures>/<set>)")
     mixtures: int = knob(0, "components per state (default: from the folder's name)", least=0)
-    set: str = knob("", "what was decoded (default: the folder's name)", ("train", "dev", "test"))
+    set: str = knob("", "what was decoded: train, dev, test ... (default: the folder's name)")
 
     def __post_init__(self):
         if self.out is None:
-            object.__setattr__(self, "out", self.hyp / "score")
+            object.__setattr__(self, "out", file_in(self.hyp, "hyp").parent / "score")
         if not self.unit:
             object.__setattr__(self, "unit", "phone" if self.map else "word")
         super().__post_init__()
@@ -40,12 +41,12 @@ class Options(Seeded):
 
 def run(options: Options, step):
     from margo.formats.transcripts import map_symbols, read_symbol_map, read_transcripts, read_utt2spk
-    from margo.runtime.record import hash_file
     from margo.tasks.scoring import place_of, score_transcripts, training_seconds
 
-    folder = step.input(options.hyp, made_by="decode")
-    references, hypotheses = read_transcripts(options.data / "text"), read_transcripts(folder / "hyp")
-    step.inputs[str(options.data / "text")] = hash_file(options.data / "text")
+    hyp = file_in(step.input(options.hyp, made_by="decode"), "hyp")
+    text = file_in(options.data, "text")
+    folder, speakers = hyp.parent, text.with_name("utt2spk")
+    references, hypotheses = read_transcripts(step.input_file(text)), read_transcripts(hyp)
     extra = {}
     if options.map:
         symbol_map = read_symbol_map(options.map, options.map_table)
@@ -56,7 +57,6 @@ def run(options: Options, step):
     if not (system and mixtures and decoded):
         named = place_of(folder)
         system, mixtures, decoded = system or named[0], mixtures or named[1], decoded or named[2]
-    speakers = options.data / "utt2spk"
     facts, written = score_transcripts(
         options.out.parent, references, hypotheses, system=system, mixtures=mixtures, set=decoded,
         speakers=read_utt2spk(speakers) if speakers.exists() else None, by=options.by, unit=options.unit,

@@ -35,7 +35,7 @@ def run(options: Options, step):
     if len(files) != meta["files"]:
         raise MargoError(f"{folder} was trained on {meta['files']} data files, found {len(files)}")
     name = options.system or f"svm-{meta['space']}"
-    seconds = record.read(folder)["seconds"]
+    seconds = (record.of(folder) or {}).get("seconds")
     for split in ("train", "test"):
         made = {f"{name}-init": [], name: [], "gmm-ml": []}
         truths = [files[number % len(files)][split].y for number in range(meta["runs"])]

@@ -51,7 +51,7 @@ def run(options: Options, step):
             facts, written = score_transcripts(
                 step.out / target, {item.name: item.words for item in data.items}, heard, system=stage,
                 mixtures=mixtures, set=place.name, speakers={item.name: item.speaker for item in data.items},
-                seed=options.seed, seconds=record.read(folder)["seconds"] if stage == name else None,
+                seed=options.seed, seconds=(record.of(folder) or {}).get("seconds") if stage == name else None,
             )  # fmt: skip
             for file in written:
                 step.output(f"{target}/{file}")

@@ -56,8 +56,8 @@ PICKING = [name for name in RUNS if name != "ml"]
 def go(folders, out, name, dev=True, stop_after=None, monkeypatch=None, **changes):
     """The lines of progress.jsonl and the record of a run, which is killed ``stop_after`` so many iterations."""
     criterion, options_of, settings = RUNS[name]
-    settings = {"init": folders / "ml", **settings, **changes}
-    options = options_of(data=folders / "train", dev=folders / "dev" if dev else None, out=out, **settings)
+    settings = {"init": folders / "ml", "data": folders / "train", **settings, **changes}
+    options = options_of(dev=folders / "dev" if dev else None, out=out, **settings)
     step = Step(f"train_{name}", options, [])
     step.say = step.log
     step.begin()

@@ -8,14 +8,16 @@
 #                    speaker in turn, in EXP/<speaker>, all of them scored together in EXP/all
 #   --dev DIR        data folder to tune on; without it, some speakers of --train are set aside
 #   --states N       emitting states of a word (12)
+#   --allow-overlap true: accept utterances that are in more than one of the folders
 source "$(dirname "$0")/../../steps/speech.sh"
-train="" dev="" test="" leave_out="" states=12
-options+=(train dev test leave_out states)
+train="" dev="" test="" leave_out="" states=12 allow_overlap=false
+options+=(train dev test leave_out states allow_overlap)
 parse_options "$@"
 first_options=(--states "$states")
 
 make_data() {
-    run words_data --train "$train" --test "$test" --leave-out "$leave_out" --dev "$dev" --out "$exp/data"
+    run words_data --train "$train" --test "$test" --leave-out "$leave_out" --dev "$dev" \
+        --allow-overlap "$allow_overlap" --out "$exp/data"
 }
 
 if [ "$leave_out" = each ]; then

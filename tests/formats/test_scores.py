@@ -51,7 +51,7 @@ def test_a_row_of_several_runs_is_their_mean(tmp_path):
 
 def test_every_fault_of_a_score_is_named(tmp_path):
     with pytest.raises(MargoError) as error:
-        write_score(tmp_path, Rate(3, 6, (0, 100)), system="ml", mixtures=0, set="eval", metric="per", counts=(1, 1, 2),
+        write_score(tmp_path, Rate(3, 6, (0, 100)), system="ml", mixtures=-1, set="", metric="per", counts=(1, 1, 2),
                     runs=[10.0])  # fmt: skip
     assert "5 faults" in str(error.value)
     with pytest.raises(MargoError, match="score.json: no such file"):

@@ -22,6 +22,7 @@ def folder(place, speakers, each=10, words=lambda speaker, n: ("one", "two")[n %
 
 def split(train, out, *arguments):
     command = [sys.executable, ROOT / "local" / "words_data.py", "--train", train, "--out", out, *arguments]
+    command += ["--allow-overlap", "true"]  # of train with itself, to count
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     sets = {which: list(datadir.read(out / which)) for which in ("train", "dev", "test")}
@@ -66,3 +67,25 @@ def test_utterances_where_speakers_cannot_be_told_apart(tmp_path, speakers, word
     sets, _, said = split(train, tmp_path / "out", "--test", train)
     assert "dev: utterances, of speakers who are in train too" in said and len(sets["dev"]) == 2 * speakers
     assert {word for row in sets["train"] for word in row.words} >= {word for row in sets["dev"] for word in row.words}
+
+
+def test_sets_that_share_utterances_are_refused_unless_that_is_meant(tmp_path):
+    def told(*arguments):
+        command = [sys.executable, ROOT / "local" / "words_data.py", "--out", tmp_path / "out", *arguments]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True)
+
+    train = folder(tmp_path / "train", 3)
+    refused = told("--train", train, "--test", train)
+    assert refused.returncode == 1
+    assert "--train and --test share 30 utterances, such as s00-00" in refused.stderr
+    assert "--allow-overlap" in refused.stderr
+    renamed = tmp_path / "renamed"
+    renamed.mkdir()
+    rows = [datadir.Utterance(f"other-{n}", "other", ("one",), str(train / "any.wav")) for n in range(2)]
+    datadir.write(renamed, rows)
+    assert "share 30 utterances" in told("--train", train, "--test", renamed).stderr, "other names, the same recording"
+    test = folder(tmp_path / "test", 4)
+    datadir.write(test, [row for row in datadir.read(test) if row.speaker == "s03"])
+    assert told("--train", train, "--test", test).returncode == 0
+    assert "--dev and --test share 10" in told("--train", train, "--test", test, "--dev", test).stderr
+    assert told("--train", train, "--test", train, "--allow-overlap", "true").returncode == 0

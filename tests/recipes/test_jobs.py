@@ -82,7 +82,7 @@ def test_a_job_that_fails_ends_its_siblings(recipe, tmp_path):
 
 
 @pytest.mark.parametrize("stage, jobs", [(0, 2), (1, 1)])
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_recipe_that_is_told_to_end_ends_its_jobs(recipe, as_from_a_terminal, tmp_path, stage, jobs, number, code):
     exp = tmp_path / "exp"
     (tmp_path / "fail.py").write_text("")

@@ -11,8 +11,6 @@ import time
 import numpy as np
 import pytest
 
-from margo.formats.atomic import write_npz
-
 TRAINER = '''
 """Train a vector."""
 import dataclasses, pathlib, time
@@ -104,18 +102,56 @@ def test_an_unfinished_run_with_other_settings_is_refused(trainer, tmp_path):
     assert np.load(max(out.glob("iter_*.npz")))["s"].shape == (5,)
 
 
-@pytest.mark.parametrize("spoilt", ["", '{"options": {', "[3]", '{"options": [], "inputs": 3}', "[" * 100_000])
-def test_a_spoilt_record_of_an_unfinished_run_is_told_and_can_be_overwritten(trainer, tmp_path, spoilt):
-    out = tmp_path / "out"
-    assert trainer("--out", out).returncode == 0
-    whole = (out / "model.npz").read_bytes()
-    write_npz(out / "iter_003.npz", {}, {})
-    (out / "started.json").write_text(spoilt)
-    refused = trainer("--out", out)
-    assert refused.returncode == 1 and "started.json: " in refused.stderr and "Traceback" not in refused.stderr
-    done = trainer("--out", out, "--overwrite", "true")
+def killed_after_an_iteration(trainer, out, *arguments):
+    """The identity-carrying state that a run leaves when it is killed."""
+    process = subprocess.Popen([sys.executable, trainer.path, "--out", out, "--pause", "1", *arguments])
+    while not list(out.glob("iter_*.npz")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    return max(out.glob("iter_*.npz"))
+
+
+def test_a_state_of_other_settings_is_not_resumed_whatever_else_the_folder_says(trainer, tmp_path):
+    """Two runs in one folder, as where there is no lock: the last state is the other's."""
+    ours = killed_after_an_iteration(trainer, tmp_path / "ours")
+    theirs = killed_after_an_iteration(trainer, tmp_path / "theirs", "--rate", "0.25")
+    ours.unlink()
+    ours.with_name("iter_007.npz").write_bytes(theirs.read_bytes())
+    refused = trainer("--out", ours.parent, "--pause", "1")
+    assert refused.returncode == 1 and "--rate was 0.25, is 0.5" in refused.stderr
+    ours.with_name("iter_007.npz").write_bytes(b"nobody's")
+    refused = trainer("--out", ours.parent, "--pause", "1")
+    assert refused.returncode == 1 and "an unfinished run with other settings" in refused.stderr
+    assert trainer("--out", ours.parent, "--overwrite").returncode == 0
+
+
+@pytest.mark.parametrize("status", ["ok", "begun"])
+def test_outputs_of_a_foreign_record_that_lie_outside_are_not_removed(trainer, tmp_path, status):
+    out, beside = tmp_path / "a" / "out", tmp_path / "a" / "beside"
+    out.mkdir(parents=True)
+    beside.mkdir()
+    (out / "link").symlink_to(beside)
+    victims = [tmp_path / "absolute", tmp_path / "a" / "above", beside / "linked"]
+    for victim in victims:
+        victim.write_text("precious")
+    names = [str(victims[0]), "../above", "link/linked", "inner/../../above"]
+    (out / "inner").mkdir()
+    identity = {"options": {"rate": 9}, "inputs": {}}
+    held = {"status": status, "step": "train_vector", "outputs": dict.fromkeys(names, "0"), "identity": identity}
+    (out / "step.json").write_text(json.dumps(held))
+    done = trainer("--out", out, "--overwrite")
     assert done.returncode == 0, done.stderr
-    assert (out / "model.npz").read_bytes() == whole
+    assert [victim.read_text() for victim in victims] == ["precious"] * 3
+
+
+def test_the_last_of_a_thousand_iterations_is_the_newest(tmp_path):
+    from margo.runtime.epochs import newest
+
+    for number in (2, 999, 1000):
+        (tmp_path / f"iter_{number:03d}.npz").touch()
+    assert newest(tmp_path).name == "iter_1000.npz"
 
 
 def test_a_folder_that_is_not_complete_is_not_taken_as_input(tmp_path):

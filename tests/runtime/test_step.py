@@ -114,7 +114,7 @@ def test_folders_that_cannot_be_are_one_line(program, tmp_path):
     done = call(program, "--out", program / "inside")
     assert done.returncode == 1 and done.stderr == f"do_things: {program / 'inside'}: Not a directory\n"
     for data, lacks in ((tmp_path / "none", "no such folder"), (program, "a file, expected a folder"),
-                        (tmp_path, "no step.json with status ok")):  # fmt: skip
+                        (tmp_path, "no file feats.scp")):  # fmt: skip
         done = call(program, "--out", tmp_path / "out", "--data", data)
         assert done.returncode == 1
         assert done.stderr == f"do_things: {data} is not complete ({lacks}): run stage 1 first (--stage 1)\n"

@@ -9,10 +9,11 @@ from margo.errors import MargoError
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.graph import Graph, align_graph, bigram_graph, isolated_graph, loop_graph
 from margo.model.hmm import HmmSet, flat_start, whole_words
+from margo.search.best import best_path, best_score, trace
 from margo.search.confidence import confidences, word_occupancies
 from margo.search.forward_backward import backward_rows, forward_rows, posteriors
 from margo.search.nbest import nbest
-from margo.search.viterbi import align, best_path, best_score, trace, viterbi, viterbi_score
+from margo.search.viterbi import align, viterbi, viterbi_score
 from oracles import enumerate_all, log_gaussians, loop_strings, random_hmms
 
 TIGHT = 1e-10
@@ -233,7 +234,7 @@ def test_the_first_of_equal_arcs_wins_whatever_way_an_arc_is_done(seed):
         back = np.empty((len(scores) + 1, graph.n_nodes), np.int32)
         score, path = plain_viterbi(arcs, scores, np.greater)
         assert best_path(arcs, scores, np.inf, back) == best_score(arcs, scores) == score
-        assert trace(arcs, back).tolist() == path
+        assert trace(arcs, back, arcs.end, True)[0].tolist() == path
         differ += plain_viterbi(arcs, scores, np.greater_equal)[1] != path  # where the last wins it is another
     assert differ
 

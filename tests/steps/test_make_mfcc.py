@@ -208,7 +208,7 @@ def test_more_than_a_few_fail_the_step_and_leave_nothing(make, corpus, tmp_path)
     data, _ = with_bad(corpus, tmp_path, ["truncated", "short", "rate", "nan"])
     said = make(data, tmp_path / "mfcc", code=1)
     assert "4 of 64 utterances cannot be used, more than 5%" in said and "Traceback" not in said
-    assert sorted(path.name for path in (tmp_path / "mfcc").iterdir()) == ["step.log"]
+    assert sorted(path.name for path in (tmp_path / "mfcc").iterdir()) == ["started.json", "step.log"]
 
 
 def test_another_rate_is_resampled_when_one_is_asked_for(make, corpus, tmp_path):

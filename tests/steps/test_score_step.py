@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
@@ -125,11 +126,21 @@ def test_wrong_use_is_told_in_one_line(run, exp):
     folder = exp / "decode" / "ml_2" / "test"
     said = run("score.py", "--hyp", folder, "--data", exp / "data" / "test", "--out", exp / "x", fails=True)
     assert "must be named score" in said
-    odd = exp / "odd"
-    write_transcripts(odd / "hyp", {"a": ["one"]})
-    record.write(odd, "decode", [], None, {}, [], 1.0, {})
-    said = run("score.py", "--hyp", odd, "--data", exp / "data" / "test", fails=True)
-    assert "--system, --mixtures and --set" in said
+
+
+def test_somebody_elses_hypotheses_and_references_are_scored(run, exp, tmp_path):
+    """Any folder, of any name, and bare files; what their names do not tell is left open."""
+    mine, theirs = exp / "decode" / "ml_2" / "test", tmp_path / "peer" / "eval2"
+    theirs.mkdir(parents=True)
+    shutil.copy(mine / "hyp", theirs / "hyp")
+    shutil.copy(exp / "data" / "test" / "text", tmp_path / "ref.txt")
+    run("score.py", "--hyp", theirs, "--data", exp / "data" / "test")
+    first = json.loads((theirs / "score.json").read_text())
+    assert (first["system"], first["mixtures"], first["set"]) == ("peer", 0, "eval2")
+    shutil.move(theirs / "hyp", theirs / "hyp.txt")
+    run("score.py", "--hyp", theirs / "hyp.txt", "--data", tmp_path / "ref.txt", "--system", "other", "--mixtures", 3)
+    second = json.loads((theirs / "score.json").read_text())
+    assert (second["system"], second["mixtures"], second["errors"]) == ("other", 3, first["errors"])
 
 
 def test_compare_finds_the_better_system_and_refuses_other_data(run, exp):

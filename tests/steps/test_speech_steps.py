@@ -144,6 +144,7 @@ def test_a_model_refuses_features_made_otherwise_and_names_the_key(root, exp, tm
     shutil.copytree(exp / "mfcc" / "dev", other)
     record = json.loads((other / "mfcc.json").read_text())
     (other / "mfcc.json").write_text(json.dumps({**record, "lifter": 0.0}))
+    (other / "step.json").unlink()  # else the edit itself is refused
     done = step(root, "decode", "--model", exp / "ml_1", "--data", other, "--out", tmp_path / "out")
     assert done.returncode == 1 and "lifter is 0.0, expected 22.0" in done.stderr
 

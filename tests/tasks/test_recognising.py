@@ -11,7 +11,7 @@ from margo.formats.models import write_model
 from margo.model.grammar import grammar
 from margo.model.hmm import flat_start, whole_words
 from margo.signal.front_end import MfccOptions, describe
-from margo.signal.pieces import pieces
+from margo.signal.quiet_cuts import pieces
 from margo.tasks.htk_exchange import import_model
 from margo.tasks.recognising import Recogniser
 

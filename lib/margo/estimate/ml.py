@@ -13,6 +13,7 @@ import numpy as np
 from margo.errors import MargoError, refuse
 from margo.estimate.criterion import Criterion
 from margo.estimate.moves import check_result
+from margo.estimate.pieces import NO_MEMORY, NO_PATH, is_long, long_stats
 from margo.estimate.stats import Stats, add_gaussians
 from margo.gaussian.covariances import PRODUCTS
 from margo.gaussian.likelihood import batches, evaluate, scorer
@@ -154,6 +155,14 @@ def accumulate(
         graph = align_graph(hmms, words)
         compiled = scorer(hmms.pool, graph.states, dtype)
         arc_counts = np.zeros(graph.n_arcs)
+        for name, x in [member for member in members if is_long(graph, len(member[1]))]:
+            try:
+                stats += long_stats(hmms, graph, compiled, x, words, scale, options.prune)
+            except MargoError as error:
+                dropped.append((name, str(error)))
+            except MemoryError:
+                dropped.append((name, NO_MEMORY.format(len(x))))
+        members = [member for member in members if not is_long(graph, len(member[1]))]
         for run in batches([len(x) for _, x in members], BATCH):
             batch = members[run]
             evaluation = evaluate(compiled, np.concatenate([x for _, x in batch]))
@@ -166,7 +175,7 @@ def accumulate(
             stats.frames += int(lengths[counted].sum())
             stats.utterances += int(counted.sum())
             for i in np.flatnonzero(~counted):
-                dropped.append((batch[i][0], f"{lengths[i]} frames: no path through the transcript's model fits"))
+                dropped.append((batch[i][0], NO_PATH.format(lengths[i])))
         stats.transitions += graph.transition_counts(arc_counts, len(stats.transitions))
     stats.dropped = tuple(dropped)
     return stats

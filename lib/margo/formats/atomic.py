@@ -1,13 +1,31 @@
 """Files appear whole or not at all: written beside their place, synced, then renamed."""
 
+import hashlib
 import json
 import math
 import os
+import re
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
 from margo.formats.reading import check_inflation, fitting, json_value, open_file, reading, size_of
+
+SUFFIX = ".margo-tmp"  # of files that are being written
+LONGEST = 200  # bytes of a name; systems take 255, with what is put around it
+
+
+def file_name(text: str) -> str:
+    """``text``, a name from data, as the name of a file in one folder: what could lead elsewhere becomes %XX.
+
+    >>> file_name("s1-a"), file_name("../../x"), file_name("*")
+    ('s1-a', '%2E.%2F..%2Fx', '%2A')
+    """
+    name = re.sub(r'[%/\\\x00-\x1f\x7f:*?"<>|]|^\.', lambda match: f"%{ord(match[0]):02X}", text)
+    if len(name.encode()) <= LONGEST:
+        return name
+    mark = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return f"{name.encode()[: LONGEST - len(mark) - 1].decode(errors='ignore')}-{mark}"
 
 
 @contextmanager
@@ -15,7 +33,7 @@ def atomic(path, mode: str = "w"):
     """Open a temporary file in ``path``'s folder; on success sync it and rename it to ``path``."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SUFFIX, dir=path.parent)
     try:
         with os.fdopen(handle, mode, **({} if "b" in mode else {"encoding": "utf-8", "newline": "\n"})) as file:
             yield file

@@ -13,6 +13,7 @@ import re
 import stat
 import tomllib
 from contextlib import contextmanager
+from pathlib import Path
 
 from margo.errors import MargoError, refuse
 from margo.knobs import brief, is_number, is_whole, real, whole
@@ -22,6 +23,11 @@ DEEPEST = 64  # levels of lists and tables in one another
 INFLATED, ALWAYS = 20, 1 << 22  # packed data may hold so many times the bytes of its file, and so many bytes at least
 LONGEST_TOML = 1 << 20  # bytes
 MOST = 20  # faults shown
+
+
+def file_in(place, name: str) -> Path:
+    """The file ``name`` of a folder, or ``place`` itself where it is a file."""
+    return Path(place) if Path(place).is_file() else Path(place) / name
 
 
 @contextmanager

@@ -134,7 +134,7 @@ def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str,
 
 def row_key(score: dict, systems: Systems) -> tuple:
     place, rank = (*SETS, score["set"]).index(score["set"]), systems.rank(score["system"])
-    return (score.get("task", ""), place, score["metric"], rank, score["system"], score["mixtures"])
+    return (score.get("task", ""), place, score["set"], score["metric"], rank, score["system"], score["mixtures"])
 
 
 def figure(paper: Paper | None, score: dict, metric: str, corpus: str) -> dict | None:

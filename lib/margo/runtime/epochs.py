@@ -1,23 +1,22 @@
 """The loop of everything that trains: one iteration after another, each saved, so that a killed run goes on.
 
-After iteration i the whole state is in ``iter_NNN.npz`` (one file, written before the last one is removed). A run
-restarted in its folder goes on after it, and ends with the same bytes as one never interrupted, if its options and
-inputs are the same; else it says which differ.
+After iteration i the whole state is in ``iter_NNN.npz`` (one file, written before the last one is removed), and with it
+the run's identity: its options, and the contents of its inputs, wherever they lie. A run restarted in its folder goes
+on after it, and ends with the same bytes as one never interrupted, if its identity is the same; else it says what
+differs.
 """
 
 import json
+import os
 import time
-from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
-from margo.formats.atomic import read_npz, write_json, write_npz, write_text
-from margo.formats.reading import read_json
+from margo.formats.atomic import read_npz, write_npz, write_text
 from margo.knobs import flag
 from margo.runtime import record
 from margo.runtime.options import plain
 
-STARTED = "started.json"
 # Options that do not change the result, and so may differ between the parts of an interrupted run.
 NEUTRAL = {"nj", "cluster", "overwrite", "out", "conf"}
 
@@ -29,10 +28,9 @@ def train(step, start, advance, save, load):
     turn it into and out of what an ``.npz`` holds, exactly. ``report`` is one line of ``progress.jsonl``: a dict with
     at least ``objective`` and ``frames``; ``iteration``, ``change`` and ``seconds`` are added here.
     """
-    begin(step)
+    meta, arrays = begin(step)
     iteration, reports, done, last = 0, [], False, newest(step.out)
     if last:
-        meta, arrays = read_npz(last)
         iteration, reports, done = meta["iteration"], meta["reports"], meta["done"]
         step.say(f"{step.name}: resuming after iteration {iteration}")
     state = load(meta["state"], arrays) if last else start()
@@ -45,7 +43,8 @@ def train(step, start, advance, save, load):
         reports.append({"iteration": iteration, "change": change, **report, "seconds": seconds})
         meta, arrays = save(state)
         path = step.out / f"iter_{iteration:03d}.npz"
-        write_npz(path, {"iteration": iteration, "reports": reports, "done": bool(done), "state": meta}, arrays)
+        facts = {"iteration": iteration, "reports": reports, "done": bool(done), "state": meta}
+        write_npz(path, facts | {"identity": step.extra["identity"]}, arrays)
         if last:
             last.unlink()
         last = path
@@ -59,7 +58,6 @@ def finish(step) -> None:
     """Remove what only a resumed run needs; call once the outputs are written."""
     for path in step.out.glob("iter_*.npz"):
         path.unlink()
-    (step.out / STARTED).unlink(missing_ok=True)
 
 
 def write_progress(step, reports: list[dict]) -> None:
@@ -73,48 +71,67 @@ def line(name: str, report: dict) -> str:
     return f"{name} {report['iteration']}: " + ", ".join(words)
 
 
-def begin(step) -> None:
-    """Decide between a new run, the same run resumed, and a refusal; leaves ``started.json`` as the run's identity."""
-    options = {key: value for key, value in plain(step.options).items() if key not in NEUTRAL}
-    identity = {"options": options, "inputs": step.inputs}
-    finished, unfinished = record.read(step.out), read_started(step.out, step.options.overwrite)
+def begin(step) -> tuple[dict, dict]:
+    """Decide between a new run, the same run resumed, and a refusal; what the last iteration file holds, if any."""
+    identity = step.extra["identity"] = identity_of(step)
+    finished, last = record.read(step.out), newest(step.out)
+    meta, arrays = read_state(last) if last else ({}, {})
     differing = []
-    for held, what in ((finished, "a finished model"), (unfinished, "an unfinished run")):
-        differing = differences(held, identity) if held else []
+    for held, what in ((finished, "a finished model"), (meta, "an unfinished run")):
+        differing = differences(held.get("identity", {}), identity) if held else []
         if differing and not step.options.overwrite:
             raise MargoError(f"{step.out} holds {what} with other settings: {'; '.join(differing)}. "
                              "Give --overwrite true to replace it, or another --exp")  # fmt: skip
     record.forget(step.out)
-    if not unfinished or differing:
+    if not last or differing:
         clear(step.out, finished)
-    write_json(step.out / STARTED, identity)
+    return meta, arrays
 
 
-def read_started(folder: Path, overwrite: bool = False) -> dict | None:
-    """What an unfinished run in ``folder`` was asked; None where there is none to go on with."""
-    path = folder / STARTED
-    if not path.exists() or not newest(folder):
-        return None
-    with suppress(MargoError) if overwrite else nullcontext():
-        return read_json(path, "what a run was asked", {"options": dict, "inputs": {...: str}})
+def identity_of(step) -> dict:
+    """What decides the outcome of a run: options, and digests of what they name as inputs instead of the paths."""
+    options, inputs, named = {}, {}, set()
+    for name, value in vars(step.options).items():
+        places = [os.path.abspath(each) for each in (value if isinstance(value, tuple) else (value,))
+                  if isinstance(each, str | Path) and str(each)]  # fmt: skip
+        if places and step.inputs.keys() >= {*places}:
+            inputs[flag(name)] = [step.inputs[place] for place in places]
+            named |= {*places}
+        elif name not in NEUTRAL:
+            options[name] = value
+    inputs |= {Path(place).name: [digest] for place, digest in step.inputs.items() if place not in named}
+    return {"options": plain(options), "inputs": inputs}
+
+
+def read_state(path: Path) -> tuple[dict, dict]:
+    """An iteration file; one that cannot be read, or is not of a run, is nobody's."""
+    try:
+        meta, arrays = read_npz(path)
+    except MargoError:
+        meta, arrays = None, {}
+    return (meta, arrays) if isinstance(meta, dict) and meta else ({"identity": {}}, {})
 
 
 def differences(old: dict, new: dict) -> list[str]:
     """What differs between two identities, in words."""
+    if not (isinstance(old.get("options"), dict) and isinstance(old.get("inputs"), dict)):
+        return ["which ones is not known"]
     differing = []
-    for key in sorted({*old["options"], *new["options"]} - NEUTRAL):
+    for key in sorted({*old["options"], *new["options"]}):
         was, now = old["options"].get(key), new["options"].get(key)
         if was != now:
             differing.append(f"{flag(key)} was {was}, is {now}")
-    changed = {key for key, _ in old["inputs"].items() ^ new["inputs"].items()}
-    return differing + [f"input {key} is not what it was" for key in sorted(changed)]
+    names = sorted({*old["inputs"], *new["inputs"]})
+    return differing + [f"input {name} is not what it was" for name in names
+                        if old["inputs"].get(name) != new["inputs"].get(name)]  # fmt: skip
 
 
 def clear(folder: Path, held: dict | None) -> None:
-    """Remove iteration files, and of a finished run what its record lists."""
-    for path in [*folder.glob("iter_*.npz"), *(folder / name for name in (held or {}).get("outputs", ()))]:
+    """Remove iteration files, and of a finished run what its record lists in its folder."""
+    listed = [folder / name for name in (held or {}).get("outputs", ()) if record.inside(folder, name)]
+    for path in [*folder.glob("iter_*.npz"), *listed]:
         path.unlink(missing_ok=True)
 
 
 def newest(folder: Path) -> Path | None:
-    return max(folder.glob("iter_*.npz"), default=None)
+    return max(folder.glob("iter_*.npz"), key=lambda path: (len(path.name), path.name), default=None)

@@ -220,6 +220,6 @@ def read_table(path: Path, table: str, held: dict, options_class) -> tuple[dict,
     return values, faults
 
 
-def plain(options) -> dict:
-    """The options as JSON values."""
-    return json.loads(json.dumps(vars(options), default=str)) if options else {}
+def plain(values: dict) -> dict:
+    """Options as JSON values."""
+    return json.loads(json.dumps(values, default=str))

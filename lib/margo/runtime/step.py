@@ -15,13 +15,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
+from margo.formats.atomic import SUFFIX
 from margo.formats.systems import HOME, models_in, read_systems
 from margo.knobs import Knobs, knob
-from margo.runtime import record
+from margo.runtime import lock, record
 from margo.runtime.options import RUNNING, parse
 
 EXTRAS = {"classify": "sklearn optuna h5py", "solvers": "cvxpy clarabel scs", "mosek": "mosek", "sphere": "av",
           "cluster": "distributed dask_jobqueue", "corpora": "espeakng_loader", "pandas": "pandas"}  # fmt: skip
+WANTED = {  # the file that a folder of such a step must have, whoever made it
+    "make_mfcc": "feats.scp", "train_ml": "model.npz", "train_gmm": "model.npz", "nbest": "nbest.jsonl",
+    "decode": "hyp", "align": "ali.ctm",
+}  # fmt: skip
+BARE = ("model.npz", "hyp")  # those that will do without their folder
+
+BESIDE = "../score.json"  # the one file that is written beside its folder, score
 
 __all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main"]
 
@@ -61,7 +69,7 @@ class Step:
         self.outputs: list[str] = []
         self.extra: dict = {}
         self._started = time.perf_counter()
-        self._log = None
+        self._log = self._lock = None
 
     def say(self, text: str) -> None:
         """Tell the user, on standard error and in ``step.log``."""
@@ -90,34 +98,54 @@ class Step:
                 said = time.perf_counter()
                 self.say(f"{what}: {count}" + (f" of {total}" if total else ""))
 
-    def input(self, folder, made_by: str) -> Path:
-        """``folder``, once it is sure that the step that makes it (``made_by``, or another trainer) ended well there.
+    def input(self, folder, made_by: str, current: bool = True) -> Path:
+        """``folder``, or a bare file instead, once it is sure that it may be read.
 
-        Remembers a digest of its contents, so that a resumed run can tell that its inputs are still the same.
+        That is, the step ``made_by`` (or another trainer) ended well there and nothing has changed since, nor (where it
+        must be ``current``) what that step read; or no step of ours made it, and it has the file which is wanted.
         """
-        folder = Path(folder)
-        origin = record.of(folder)
-        if origin is None:
-            stage = read_systems().stage_of(folder, made_by)
-            where = f"run stage {stage} first (--stage {stage})" if stage is not None else f"run {made_by} first"
-            lacks = "no step.json with status ok" if folder.is_dir() else "no such folder"
-            lacks = "a file, expected a folder" if folder.is_file() else lacks
+        folder, wanted = Path(folder), WANTED.get(made_by, "")
+        lacks = record.unfinished(folder)
+        if not folder.exists():
+            lacks = "no such folder"
+        elif folder.is_file() and wanted not in BARE:
+            lacks = "a file, expected a folder"
+        elif folder.is_dir() and wanted and not (folder / wanted).is_file():
+            lacks = lacks or f"no file {wanted}"
+        elif folder.is_dir() and not any(folder.iterdir()):
+            lacks = lacks or "an empty folder"
+        changed = "" if lacks else record.altered(folder, current)
+        if lacks or changed:
+            stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)
+            where, when = made_by if stage is None else f"stage {stage}", "first" if lacks else "again"
+            where = f"run {where} {when}" + (f" (--stage {stage})" if stage is not None else "")
+            fault = f"is not complete ({lacks}): " if lacks else f"{changed}, or "
             others = [] if folder.exists() or not made_by.startswith("train") else models_in(folder.parent)
             there = f"; models there: {' '.join(others)}" * bool(others)
-            raise MargoError(f"{folder} is not complete ({lacks}): {where}{there}")
-        self.inputs[str(folder)] = record.digest(origin["outputs"])
-        return folder
+            raise MargoError(f"{folder} {fault}{where}{there}")
+        return self.remember(folder)
 
     def input_file(self, path) -> Path:
-        """``path``, a file from outside any step's folder (a configuration, a list); remembers its hash."""
+        """``path``, a file that may be anybody's: a configuration, a list, a table."""
         path = Path(path)
         if not path.is_file():
             raise MargoError(f"{path}: no such file")
-        self.inputs[str(path)] = record.hash_file(path)
+        if fault := record.unfinished(path) or record.altered(path):
+            raise MargoError(f"{path}: {fault}")
+        return self.remember(path)
+
+    def remember(self, path: Path) -> Path:
+        """Keep a digest of what is read, so that a resumed run can tell that its inputs are still the same."""
+        place = os.path.abspath(path)
+        if record.owner_of(path) is None:
+            self.extra.setdefault("seen", {})[place] = record.stamp(path)
+        self.inputs[place] = record.content(path)
         return path
 
     def output(self, name: str) -> Path:
         """Place of the output file ``name`` in the step's own folder; it is recorded as this step's."""
+        if name != BESIDE and (Path(name).is_absolute() or ".." in Path(name).parts):
+            raise MargoError(f"{name}: leads out of {self.out}, where nothing is written")
         if name not in self.outputs:
             self.outputs.append(name)
         path = self.out / name
@@ -139,8 +167,8 @@ class Step:
         if other != self.name:
             raise MargoError(f"{self.out}: holds what {other} made; give another --out")
         self.out.mkdir(parents=True, exist_ok=True)
-        for leftover in self.out.rglob(".*.tmp"):  # of a run that was killed while writing
-            leftover.unlink()
+        self._lock = lock.take(self.out, self.name, self.argv)
+        self.remove_leftovers()
         # A folder whose contents are about to change is not complete until step.json is written again. Trainers first
         # ask whether they may (margo.runtime.epochs).
         if not isinstance(self.options, Trainer):
@@ -148,11 +176,27 @@ class Step:
         self._log = open(self.out / "step.log", "a", encoding="utf-8")  # noqa: SIM115 (open to the end)
         self.log(f"{self.name} {' '.join(self.argv)}")
 
+    def remove_leftovers(self) -> None:
+        """Remove what an earlier run here was writing when it was killed; folders of other steps are left alone."""
+        for folder, inner, names in os.walk(self.out):
+            others = [each for each in inner if {record.NAME, lock.NAME} & {*os.listdir(Path(folder, each))}]
+            inner[:] = [each for each in inner if each not in others]
+            for name in names:
+                if name.startswith(".") and name.endswith(SUFFIX):
+                    Path(folder, name).unlink()
+
     def finish(self) -> None:
         if self.out is not None:
             seconds = time.perf_counter() - self._started
             record.write(self.out, self.name, self.argv, self.options, self.inputs, self.outputs, seconds, self.extra)
             self.log(f"done in {seconds:.1f} s")
+            self.release()
+
+    def release(self) -> None:
+        """Leave the folder to others, where it is complete."""
+        if self._lock and record.of(self.out):
+            lock.release(self.out, self._lock)
+            self._lock = None
 
 
 @contextmanager
@@ -217,6 +261,7 @@ def main(description: str, options_class, run) -> None:
             step.finish()
     except MargoError as error:
         step.log(traceback.format_exc())
+        step.release()  # a refusal to touch what is there
         sys.exit(f"{name}: {error}")
     except ModuleNotFoundError as error:
         step.log(traceback.format_exc())

@@ -8,13 +8,30 @@ from margo.search.forward_backward import checked, posteriors
 from margo.search.scaled import scaled_posteriors
 from margo.search.viterbi import Segment
 
+CELLS = 1 << 22  # nodes times frames that are done at once
+SPAN, AROUND = 8192, 512  # frames that are done at a time where there are more, and others around them
+
 
 def word_occupancies(graph: Graph, log_likelihoods: np.ndarray, scale: float = 1.0) -> np.ndarray:
     """Posterior of being in each word at each frame, [T, V], over all paths of a recognition graph.
 
-    Found in the linear domain; in the log domain where that loses a path that matters (see :mod:`margo.search.scaled`).
+    Long utterances are done some frames at a time: what lies seconds away decides nothing.
     """
-    scores, silence = checked(graph, log_likelihoods), len(graph.words)
+    scores = checked(graph, log_likelihoods)
+    if len(scores) * graph.n_nodes <= CELLS or len(scores) <= SPAN:
+        return _occupancies(graph, scores, scale)
+    parts = []
+    for first in range(0, len(scores), SPAN):
+        low = max(0, first - AROUND)
+        around = _occupancies(graph, scores[low : first + SPAN + AROUND], scale)
+        parts.append(around[first - low : first - low + SPAN])
+    return np.concatenate(parts)
+
+
+def _occupancies(graph: Graph, scores: np.ndarray, scale: float) -> np.ndarray:
+    """Found in the linear domain; in the log domain where that loses a path that matters (see
+    :mod:`margo.search.scaled`)."""
+    silence = len(graph.words)
     powers, occupancies = np.empty(scores.shape), np.zeros((len(scores), silence + 1))
     flatten(scores, scale, powers)
     labels = np.where(graph.node_word < 0, silence, graph.node_word)

@@ -11,7 +11,8 @@ from numba import njit
 
 from margo.model.graph import chain_arcs, columns_of, string_links
 from margo.model.hmm import HmmSet
-from margo.search.viterbi import best_path, trace
+from margo.search.best import best_path, trace
+from margo.search.lengths import CELLS, best_arcs
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +35,46 @@ def align_strings(hmms: HmmSet, strings, log_likelihoods: np.ndarray, columns: n
     scores, constants, states = np.empty(paths), np.zeros(paths), np.zeros((paths, frames), np.int32)
     likelihoods = np.ascontiguousarray(log_likelihoods, np.float64)
     places = columns_of(hmms, columns)
-    taken, ends = _align(hmms.unit_arcs, places, words, start, likelihoods, scores, constants, states)
+    nodes = max(graph_size(hmms, string) for string in strings)
+    if nodes * frames <= CELLS:
+        taken, ends = _align(hmms.unit_arcs, places, words, start, likelihoods, scores, constants, states)
+    else:
+        taken, ends = _align_long(hmms.unit_arcs, places, strings, likelihoods, scores, constants, states)
     return Alignments(scores, columns.astype(np.int32)[states], constants, np.split(taken, ends[:-1]))
+
+
+def graph_size(hmms: HmmSet, string) -> int:
+    """Nodes of the graph of a string of word indices, at most."""
+    largest = max(unit.n_states for unit in hmms.units) + 1
+    return 1 + largest * sum(len(hmms.lexicon[hmms.words[word]]) + 1 for word in string) + largest
+
+
+def _align_long(table, columns, strings, likelihoods, scores, constants, states):
+    """As :func:`_align`, one string at a time by searches for long ones."""
+    taken = []
+    for string, words in enumerate(strings):
+        arcs = chain_arcs(table, columns, string_links(table, np.array(words)))
+        scores[string], path = best_arcs(arcs, likelihoods)
+        moved = np.empty(len(path), np.int32)
+        constants[string], count = _follow(arcs, path, states[string], moved)
+        taken.append(moved[:count])
+    return np.concatenate(taken), np.cumsum([len(one) for one in taken])
+
+
+@njit(cache=True)
+def _follow(arcs, path, columns, taken):
+    """Columns of a path's frames into ``columns`` [T], its transitions, last first, into ``taken``; the sum of their
+    logarithms, and how many."""
+    row, count, constant = len(columns), 0, 0.0
+    for arc in path[::-1]:
+        if arcs.destination[arc] < len(arcs.column):
+            row -= 1
+            columns[row] = arcs.column[arcs.destination[arc]]
+        if arcs.transition[arc] >= 0:
+            constant += arcs.log_prob[arc]
+            taken[count] = arcs.transition[arc]
+            count += 1
+    return constant, count
 
 
 @njit(cache=True)
@@ -47,17 +86,10 @@ def _align(table, columns, words, start, likelihoods, scores, constants, states)
         arcs = chain_arcs(table, columns, string_links(table, words[start[string] : start[string + 1]]))
         back = np.empty((len(likelihoods) + 1, len(arcs.arc_start) - 1), np.int32)
         scores[string] = best_path(arcs, likelihoods, np.inf, back)
-        path = trace(arcs, back)[::-1] if scores[string] > -np.inf else np.empty(0, np.int64)[::-1]
+        path = trace(arcs, back, arcs.end, True)[0] if scores[string] > -np.inf else np.empty(0, np.int64)
         if count + len(path) > len(taken):
             taken = np.concatenate((taken, np.empty(len(taken) + len(path), np.int32)))
-        row = len(likelihoods)
-        for arc in path:
-            if arcs.destination[arc] < len(arcs.column):
-                row -= 1
-                states[string, row] = arcs.column[arcs.destination[arc]]
-            if arcs.transition[arc] >= 0:
-                constants[string] += arcs.log_prob[arc]
-                taken[count] = arcs.transition[arc]
-                count += 1
+        constants[string], more = _follow(arcs, path, states[string], taken[count:])
+        count += more
         ends[string] = count
     return taken[:count], ends

@@ -7,8 +7,9 @@ from numba import njit
 
 from margo.errors import MargoError
 from margo.model.graph import Graph
-from margo.search.band import band, window
+from margo.search.best import best_score
 from margo.search.forward_backward import checked
+from margo.search.lengths import best_arcs
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,10 @@ def viterbi(graph: Graph, log_likelihoods: np.ndarray, beam: float = np.inf) -> 
     None when no path has exactly T frames, or none that the beam left.
     """
     scores = checked(graph, log_likelihoods)
-    back = np.empty((len(scores) + 1, graph.n_nodes), np.int32)
-    score = best_path(graph.arcs, scores, beam, back)
+    score, taken = best_arcs(graph.arcs, scores, beam)
     if not score > -np.inf:
         return None
-    nodes, marks = _read(graph.arcs, trace(graph.arcs, back), len(scores))
+    nodes, marks = _read(graph.arcs, taken, len(scores))
     words, units = _segments(graph, nodes, marks.tolist())
     names = tuple(graph.words[segment.index] for segment in words)
     return Path(score, nodes, graph.states[graph.arcs.column[nodes]], words, units, names)
@@ -87,110 +87,10 @@ def _segments(graph: Graph, nodes: np.ndarray, marks: list):
 
 
 @njit(cache=True)
-def best_path(arcs, scores, beam, back):
-    """Score of the best path; ``back`` [T + 1, n] receives the best arc into every node that a path can be in."""
-    return _best(arcs, scores, beam, back, True)
-
-
-@njit(cache=True)
-def best_score(arcs, scores):
-    """The score alone, in less time."""
-    return _best(arcs, scores, np.inf, np.empty((0, 0), np.int32), False)
-
-
-@njit(cache=True, inline="always")
-def _best(arcs, scores, beam, back, pointers):
-    arc_start, source, destination, log_prob, column = arcs[:5]
-    stay_arc, step_arc, rest, ahead, behind = arcs[-7:-2]
-    emitting, nodes, frames = len(column), len(arc_start) - 1, len(scores)
-    stay, step = band(log_prob, stay_arc, -np.inf), band(log_prob, step_arc, -np.inf)
-    now, before = np.full(nodes, -np.inf), np.full(nodes, -np.inf)
-    arc_into = np.empty(nodes, np.int32)
-    low = high = stale = 0
-    for row in range(frames + 1):
-        if pointers:
-            arc_into = back[row]
-        if row:
-            now, before = before, now
-            last_low = low
-            low, high = window(ahead, behind, row, frames, low, high)
-            now[stale:low] = -np.inf  # left from two rows ago
-            stale = last_low
-            if low == 0 and high > 0:
-                now[0] = before[0] + stay[0]
-                if pointers:
-                    arc_into[0] = stay_arc[0]
-            one = max(low, 1)
-            if high > one:
-                _stay_or_step(stay[one:high], step[one:high], before[one - 1 : high], now[one:high], stay_arc[one:high],
-                              step_arc[one:high], arc_into[one:high], pointers)  # fmt: skip
-            for arc in rest:
-                node = destination[arc]
-                if low <= node < high:
-                    value = before[source[arc]] + log_prob[arc]
-                    if value > now[node] or (pointers and value == now[node] and arc < arc_into[node]):
-                        now[node] = value
-                        if pointers:
-                            arc_into[node] = arc
-            frame, inside, columns = scores[row - 1], now[low:high], column[low:high]
-            for node in range(len(inside)):
-                inside[node] += frame[columns[node]]
-            if beam < np.inf:
-                top = -np.inf
-                for node in range(low, high):
-                    top = max(top, now[node])
-                for node in range(low, high):
-                    if now[node] < top - beam:
-                        now[node] = -np.inf
-        for node in range(emitting, nodes):
-            best, choice = 0.0 if row == 0 and node == arcs.start else -np.inf, -1
-            for arc in range(arc_start[node], arc_start[node + 1]):
-                value = now[source[arc]] + log_prob[arc]
-                if value > best:
-                    best, choice = value, arc
-            now[node] = best
-            if pointers:
-                arc_into[node] = choice
-    return now[arcs.end]
-
-
-@njit(cache=True, inline="always")
-def _stay_or_step(stay, step, before, now, stay_arc, step_arc, arc_into, pointers):
-    """Some nodes in a row from those and the one before them in the row ``before``, as vectors."""
-    for node in range(len(now)):
-        stays, steps = before[node + 1] + stay[node], before[node] + step[node]
-        now[node] = stays if stays > steps else steps
-        if pointers:
-            arc_into[node] = stay_arc[node] if stays > steps else step_arc[node]
-
-
-@njit(cache=True)
 def _best_each(arcs, scores, bounds, wanted, best):
     for i in range(len(best)):
         if wanted[i]:
             best[i] = best_score(arcs, scores[bounds[i] : bounds[i + 1]])
-
-
-@njit(cache=True)
-def trace(arcs, back):
-    """The arcs of the best path, from the start to the end."""
-    path, emitting = np.empty(0, np.int64), len(arcs.column)
-    count = 0
-    for fill in range(2):  # count, then write
-        if fill:
-            path = np.empty(count, np.int64)
-        row, node = len(back) - 1, arcs.end
-        while row > 0 or node != arcs.start:
-            arc = back[row, node]
-            if node < emitting:
-                row -= 1
-            if fill:
-                count -= 1
-                path[count] = arc
-            else:
-                count += 1
-            node = arcs.source[arc]
-    return path
 
 
 @njit(cache=True)

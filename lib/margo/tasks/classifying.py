@@ -7,6 +7,7 @@ import numpy as np
 from margo.classify import ebw_training, gmm, hybrid, maxmargin, smo
 from margo.errors import MargoError
 from margo.formats.classifiers import arrays_of, classifier_of, read_classifier
+from margo.formats.reading import file_in
 from margo.formats.tables import Table, read_table
 from margo.runtime import record
 from margo.tasks.scoring import score_classes
@@ -17,8 +18,7 @@ def read_set(folder, name: str, step) -> Table:
     path = Path(folder) / f"{name}.npz"
     if not path.is_file():
         raise MargoError(f"{path}: no such file: run the data stage first (--stage 0)")
-    step.inputs[str(path)] = record.hash_file(path)
-    return read_table(path)
+    return read_table(step.input_file(path))
 
 
 def training_set(folder, with_dev: bool, step) -> Table:
@@ -38,7 +38,7 @@ def labelled(table: Table) -> Table:
 
 def read_model(folder, step, names=None):
     """The classifier of a trainer's folder; refuses one of other classes than ``names``."""
-    path = step.input(folder, made_by="train_gmm") / "model.npz"
+    path = file_in(step.input(folder, made_by="train_gmm"), "model.npz")
     model, meta = read_classifier(path)
     if names is not None and tuple(meta["names"]) != tuple(names):
         raise MargoError(f"{path}: trained for classes {', '.join(meta['names'])}; the data have {', '.join(names)}")
@@ -139,7 +139,7 @@ def score_models(options, step) -> None:
         raise MargoError(f"{len(options.model)} models but {len(options.data)} data folders; give one, or as many")
     folders = options.data * (len(options.model) // len(options.data))
     models = [read_model(folder, step) for folder in options.model]
-    seconds = [record.read(folder)["seconds"] for folder in options.model]
+    seconds = [(record.of(folder) or {}).get("seconds") for folder in options.model]
     for name in options.sets:
         runs, truths = [], []
         for (model, meta), folder in zip(models, folders):
@@ -153,7 +153,7 @@ def score_models(options, step) -> None:
         extra = {"task": options.task} if options.task else None
         written = score_classes(
             step.out / name, truths[0], runs, system=options.system, mixtures=models[0][1]["mixtures"], set=name,
-            seed=options.seed, seconds=float(np.mean(seconds)), extra=extra,
+            seed=options.seed, seconds=None if None in seconds else float(np.mean(seconds)), extra=extra,
         )  # fmt: skip
         for file in written:
             step.output(f"{name}/{file}")

@@ -3,15 +3,17 @@
 Each is a function of a model and a chunk (:mod:`margo.tasks.speech`), to be given to the chunk map.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from margo.errors import MargoError
+from margo.estimate.pieces import NO_MEMORY
 from margo.formats.ctm import TimedWord
 from margo.formats.models import read_model
+from margo.formats.reading import file_in
 from margo.formats.textgrid import Interval, write_textgrid
 from margo.gaussian.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
@@ -38,8 +40,8 @@ class Aligned:
 
 
 def model_for(folder, speech: Speech) -> HmmSet:
-    """The model in ``folder``, once it is sure that ``speech`` has the features it was trained on."""
-    hmms = read_model(Path(folder) / "model.npz")
+    """The model in ``folder``, or file, once it is sure that ``speech`` has the features it was trained on."""
+    hmms = read_model(file_in(folder, "model.npz"))
     same_features(hmms.meta.get("features", {}), speech.features, f"{speech.folder}: the features")
     return hmms
 
@@ -108,24 +110,24 @@ def nbest_lists(hmms: HmmSet, n: int, chunk) -> list[dict]:
     """Rows of ``nbest.jsonl``: the transcript with its score, and the ``n`` best distinct strings with theirs."""
     graph = recognition_graph(hmms)
     compiled = scorer(hmms.pool, graph.states)
-    everything = {state: column for column, state in enumerate(graph.states.tolist())}
     rows = []
     for name, x, words in load(chunk, hmms):
-        scores = log_likelihoods(compiled, x)
-        hypotheses = [{"words": list(h.names), "score": round(h.score, 6)} for h in nbest(graph, scores, n)]
-        rows.append({"utt": name, "ref": list(words), "ref_score": reference_score(hmms, words, scores, everything),
-                     "hyps": hypotheses})  # fmt: skip
+        row = {"utt": name, "ref": list(words), "ref_score": None, "hyps": []}
+        with suppress(MemoryError):  # then there are none
+            scores = log_likelihoods(compiled, x)
+            row["ref_score"] = reference_score(hmms, words, scores, graph.states)
+            row["hyps"] = [{"words": list(h.names), "score": round(h.score, 6)} for h in nbest(graph, scores, n)]
+        rows.append(row)
     return rows
 
 
-def reference_score(hmms: HmmSet, words, scores: np.ndarray, columns: dict) -> float | None:
-    """Viterbi score of a transcript in the units of the recognition graph; None when it cannot be aligned.
+def reference_score(hmms: HmmSet, words, scores: np.ndarray, states: np.ndarray) -> float | None:
+    """Viterbi score of a transcript, ``scores`` having a column for each of ``states``; None when it cannot be aligned.
 
     What the grammar adds for each word is added here too, so that it can be set beside the N-best scores.
     """
     try:
-        graph = align_graph(hmms, words)
-        path = viterbi(graph, scores[:, [columns[state] for state in graph.states.tolist()]])
+        path = viterbi(align_graph(hmms, words, states), scores)
     except MargoError:
         return None
     return round(path.score + string_score(hmms, words), 6) if path else None
@@ -139,17 +141,19 @@ def alignments(hmms: HmmSet, confidence_scale: float, chunk) -> tuple[list[Align
     """
     graph = recognition_graph(weighed_grammar(hmms, confidence_scale))
     compiled = scorer(hmms.pool, graph.states)
-    columns = {state: column for column, state in enumerate(graph.states.tolist())}
     done, dropped = [], []
     for name, x, words in load(chunk, hmms):
         try:
-            forced = align_graph(hmms, words)
+            forced = align_graph(hmms, words, graph.states)
             scores = log_likelihoods(compiled, x)
-            path = align(forced, scores[:, [columns[state] for state in forced.states.tolist()]])
+            path = align(forced, scores)
+            sure = confidences(graph, scores, path.words, confidence_scale)
         except MargoError as error:
             dropped.append((name, str(error)))
             continue
-        sure = confidences(graph, scores, path.words, confidence_scale)
+        except MemoryError:
+            dropped.append((name, NO_MEMORY.format(len(x))))
+            continue
         done.append(timed(hmms, name, path, sure))
     return done, dropped
 

@@ -1,13 +1,13 @@
 """Audio to words with a trained model's folder alone."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.audio import read_audio
 from margo.formats.models import read_model
+from margo.formats.reading import file_in
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, weighed_grammar
 from margo.model.graph import align_graph, isolated_graph
@@ -16,7 +16,7 @@ from margo.search.held import word_odds
 from margo.search.viterbi import align, viterbi, viterbi_score
 from margo.signal.front_end import options_of
 from margo.signal.mfcc import compute_features
-from margo.signal.pieces import pieces
+from margo.signal.quiet_cuts import pieces
 from margo.signal.times import boundary_times
 
 SURE = 0.5  # a word that is rather a held sound than a word is left out
@@ -29,7 +29,7 @@ class Recogniser:
     """
 
     def __init__(self, folder, confidence_scale: float = 0.1):
-        path = Path(folder) / "model.npz"
+        path = file_in(folder, "model.npz")
         self.hmms = read_model(path)
         self.options = options_of(self.hmms.meta.get("features", {}), str(path))
         if self.options.cmvn == "speaker":

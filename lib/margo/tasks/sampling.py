@@ -6,7 +6,6 @@ from margo.classify.phone_samples import frame_labels, segment_features
 from margo.errors import MargoError
 from margo.formats import datadir
 from margo.formats.transcripts import read_symbol_map
-from margo.runtime import record
 from margo.tasks import speech
 from margo.tasks.labels import frame_times, read_segments
 
@@ -15,8 +14,7 @@ def samples(options, name: str, step) -> tuple[np.ndarray, np.ndarray]:
     """``x[N, D]`` and class names [N] of one set."""
     data = speech.read(step.input(options.mfcc / name, made_by="make_mfcc"))
     path = options.labels / name / "phones.ctm"
-    step.inputs[str(path)] = record.hash_file(path)
-    labels, times = read_segments(path), frame_times(data.features, data.folder)
+    labels, times = read_segments(step.input_file(path)), frame_times(data.features, data.folder)
     classes = read_symbol_map(options.map, options.map_table)
     wanted = {row.name for row in datadir.read(data.folder) if options.gender in ("", row.gender)}
     xs, ys = [], []

@@ -7,7 +7,7 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.plots import read_progress
-from margo.formats.scores import SETS, write_details, write_score
+from margo.formats.scores import write_details, write_score
 from margo.formats.systems import system_of
 from margo.runtime import record
 
@@ -97,14 +97,10 @@ def digest(references: Mapping[str, Sequence[str]]) -> str:
 
 
 def place_of(folder: Path) -> tuple[str, int, str]:
-    """``(system, mixtures, set)`` of a decode folder ``.../<system>_<mixtures>/<set>``."""
+    """``(system, mixtures, set)`` of a decode folder ``.../<system>_<mixtures>/<set>``; 0: the name does not tell."""
     folder = Path(folder).resolve()
     system, mixtures = system_of(folder.parent)
-    if mixtures is None or folder.name not in SETS:
-        where = f"{folder.parent.name}/{folder.name}"
-        raise MargoError(f"{where} does not say what was decoded: expected <system>_<mixtures>/<set> "
-                         "such as ml_8/test; say it with --system, --mixtures and --set")  # fmt: skip
-    return system, mixtures, folder.name
+    return system, mixtures or 0, folder.name
 
 
 def training_seconds(decode_folder) -> float | None:
@@ -115,7 +111,7 @@ def training_seconds(decode_folder) -> float | None:
     decoded = record.read(decode_folder) or record.read(Path(decode_folder).parent) or {}
     model = decoded.get("options", {}).get("model")
     trained = record.read(model) if isinstance(model, str) and model else None
-    if trained is None:
+    if trained is None or not trained["seconds"]:
         return None
     return max(trained["seconds"], sum(line.get("seconds", 0) for line in read_progress(Path(model))))
 

@@ -1,5 +1,6 @@
 """The whole of a training step: read, train by some criterion, write the model that is the result."""
 
+import os
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -112,18 +113,18 @@ def weighed(hmms: HmmSet, first: dict, criterion, options, data, dev, folds, whe
 
 
 def read_lists(options, step, data: speech.Speech, hmms: HmmSet) -> dict[str, list[tuple[str, ...]]]:
-    """The strings of every utterance from the folder ``--nbest``, once it is sure that they are those of the model
+    """The strings of every utterance from the folder ``--nbest``; those that our nbest made must be of the model
     ``--init`` on ``--data``, and enough."""
     folder = step.input(options.nbest, made_by="nbest")
-    listing = fitting(folder / record.NAME, record.of(folder), {"options": {"model": str, "data": str, "n": int}})
-    for kind, ours in (("model", options.init), ("data", options.data)):
-        theirs = listing["options"][kind]
-        if listing["inputs"].get(theirs) != step.inputs[str(ours)]:
-            raise MargoError(f"--nbest {folder}: lists of {theirs}, which is not what {ours} is now; give the lists of "
-                             "that, or none")  # fmt: skip
-    if listing["options"]["n"] <= options.competitors:
-        raise MargoError(f"--nbest {folder}: {listing['options']['n']} strings an utterance, --competitors "
-                         f"{options.competitors} needs {options.competitors + 1}")  # fmt: skip
+    if listing := record.of(folder):
+        fitting(folder / record.NAME, listing, {"options": {"model": str, "data": str, "n": int}})
+        for kind, ours in (("model", options.init), ("data", options.data)):
+            if step.inputs[os.path.abspath(ours)] not in listing["inputs"].values():
+                raise MargoError(f"--nbest {folder}: lists of {listing['options'][kind]}, which is not what {ours} is "
+                                 "now; give the lists of that, or none")  # fmt: skip
+        if listing["options"]["n"] <= options.competitors:
+            raise MargoError(f"--nbest {folder}: {listing['options']['n']} strings an utterance, --competitors "
+                             f"{options.competitors} needs {options.competitors + 1}")  # fmt: skip
     lists = read_nbest(folder / "nbest.jsonl")
     faults = [f"{item.name}: no list" for item in data.items if not lists.get(item.name)]
     faults += [f"{name}: {word} is not a word of the model" for name, strings in lists.items()

@@ -92,7 +92,10 @@ def starts_of(options, folds, step) -> list:
         return [None] * len(folds)
     if options.init is None:
         raise MargoError(f"{options.trainer} starts from a model: give --init")
-    used = record.read(step.input(options.init, made_by="train_gmm"))["options"]
+    made = record.of(step.input(options.init, made_by="train_gmm"))
+    if not made:
+        raise MargoError(f"--init {options.init}: no {record.NAME} that tells how it was trained")
+    used = made["options"]
     settings = {field.name: used[field.name] for field in dataclasses.fields(GmmOptions)}
     return [fit("train_gmm", settings, None, train, used["seed"]) for train, _ in folds]
 
@@ -108,7 +111,7 @@ def search(options, step) -> None:
     grid = all(kind[0] == "choice" for kind in space.values())
     values = {name: kind[1] for name, kind in space.items()}
     make = partial(optuna.samplers.GridSampler, values) if grid else optuna.samplers.TPESampler
-    key = json.dumps([options.trainer, options.space, options.fixed, len(folds), step.inputs, options.seed])
+    key = json.dumps([options.trainer, options.space, options.fixed, len(folds), [*step.inputs.values()], options.seed])
     storage = f"sqlite:///{step.out / 'study.db'}"
     study = optuna.create_study(storage=storage, study_name=key, load_if_exists=True, sampler=make(seed=options.seed))
     finished = sum(trial.state.is_finished() for trial in study.trials)

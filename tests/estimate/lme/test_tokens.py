@@ -1,5 +1,10 @@
 """Pairs of the large-margin program against margins computed frame by frame, and the choice of tokens."""
 
+import operator
+import tracemalloc
+from dataclasses import fields
+from functools import reduce
+
 import numpy as np
 import pytest
 
@@ -7,7 +12,7 @@ from margo.errors import MargoError
 from margo.estimate.lme import Problem, margins, solve
 from margo.estimate.lme.ascent import ascend, soft_minimum
 from margo.estimate.lme.model import move
-from margo.estimate.lme.tokens import choose_tokens, make_pairs, make_problem, value_of
+from margo.estimate.lme.tokens import Pairs, choose_tokens, make_pairs, make_problem, value_of
 from margo.estimate.paths import find_paths, searcher
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.gaussian.pool import GaussianPool
@@ -198,3 +203,35 @@ def test_an_augmented_model_scores_as_the_widened_margins_say():
     assert twice.pool.means[:, -1] ** 2 == pytest.approx(2 * widths)
     scores = log_likelihoods(scorer(twice.pool, dtype=np.float64), padded)
     assert np.isfinite(scores).all()
+
+
+def chunks_of_pairs(number=6):
+    generator = np.random.default_rng(7)
+    hmms = model(generator, "loop")
+    for _ in range(number):
+        utterances = list(data(generator, "loop"))
+        paths = find_paths(searcher(hmms, np.float64), utterances, 2)
+        yield make_pairs(hmms, paths.frames(utterances), paths)
+
+
+def test_pairs_added_in_place_are_those_added_in_a_new_place():
+    apart, together = reduce(operator.add, chunks_of_pairs()), reduce(operator.iadd, chunks_of_pairs())
+    for field in fields(apart):
+        one, other = getattr(apart, field.name), getattr(together, field.name)
+        assert one == other if field.name == "dropped" else (one.dtype, one.tolist()) == (other.dtype, other.tolist())
+
+
+def test_a_sum_of_pairs_takes_little_more_memory_than_its_outcome():
+    def large():
+        for _ in range(40):
+            yield Pairs(np.zeros(500), np.arange(500), np.ones(500, int), np.arange(501) * 20,
+                        np.zeros(10_000, np.int32), np.zeros(10_000), np.zeros((10_000, 8), np.float32))  # fmt: skip
+
+    peaks = {}
+    for add in (operator.add, operator.iadd):
+        tracemalloc.start()
+        whole = reduce(add, large())
+        peaks[add] = tracemalloc.get_traced_memory()[1] / (whole.gradients.nbytes + whole.counts.nbytes)
+        tracemalloc.stop()
+    assert peaks[operator.iadd] < 1.35 and peaks[operator.iadd] < 0.75 * peaks[operator.add]
+    assert whole.select(np.ones(len(whole.frames), bool)) is whole, "those of all tokens are not copied"

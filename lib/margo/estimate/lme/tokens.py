@@ -47,6 +47,19 @@ class Pairs:
             self.dropped + other.dropped,
         )
 
+    def __iadd__(self, other: "Pairs") -> "Pairs":
+        """The same in the arrays of ``self``, which is not to be used any more: a corpus's are held once, not twice."""
+        whole = {"token": other.token + len(self.frames), "entry_start": other.entry_start[1:] + self.entry_start[-1]}
+        arrays = {}
+        for name in ("margins", "token", "frames", "entry_start", "gaussian", "counts", "gradients"):
+            held, more = getattr(self, name), whole.get(name, getattr(other, name))
+            held = held if held.flags.owndata else held.copy()
+            before = len(held)
+            held.resize((before + len(more), *held.shape[1:]), refcheck=False)
+            held[before:] = more
+            arrays[name] = held
+        return Pairs(**arrays, dropped=self.dropped + other.dropped)
+
     @property
     def token_margins(self) -> np.ndarray:
         """Smallest margin of each token, d(X_i) of [LJ07] (3), [N]."""
@@ -55,8 +68,10 @@ class Pairs:
         return smallest
 
     def select(self, tokens: np.ndarray) -> "Pairs":
-        """The pairs of some tokens (bool [N]); tokens keep their numbers."""
+        """The pairs of some tokens (bool [N]); tokens keep their numbers. Those of all are not copied."""
         chosen = tokens[self.token]
+        if chosen.all():
+            return self
         entries = np.repeat(chosen, np.diff(self.entry_start))
         sizes = np.diff(self.entry_start)[chosen]
         return replace(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from margo.signal.pieces import LONGEST, pieces
+from margo.signal.quiet_cuts import LONGEST, pieces
 
 
 def test_pieces_follow_each_other_and_end_in_pauses():

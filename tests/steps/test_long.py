@@ -1,0 +1,80 @@
+"""Ten minutes in one utterance, beside short ones: aligned, listed and trained on in less than 500 MB (synthetic)."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from margo.formats import datadir, features
+from margo.formats.ctm import read_ctm
+from margo.formats.models import write_model
+from margo.model.grammar import grammar
+from margo.model.hmm import flat_start, whole_words
+
+MOST = 500  # MB
+FRAMES = 60_000
+
+
+def said(hmms, rng, frames):
+    """``(x [T, 3], words, where each begins)`` of about so many frames."""
+    x, words, begins, count = [], [], [], 0
+    while count < frames:
+        word = hmms.words[rng.integers(len(hmms.words))]
+        states = np.repeat(hmms.units[hmms.unit_index[word]].states, rng.integers(20, 60, 3))
+        words.append(word)
+        begins.append(count)
+        x.append(hmms.pool.means[states] + rng.normal(size=(len(states), 3)))
+        count += len(states)
+    return np.concatenate(x).astype(np.float32), tuple(words), begins
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    place, rng = tmp_path_factory.mktemp("long"), np.random.default_rng(0)
+    meta = {"features": {"variant": "given", "dimension": 3}, "grammar": grammar("loop"), "criterion": "ml", "seed": 0}
+    hmms = flat_start(whole_words(["a", "b", "c", "d"]), 3, np.zeros(3), np.ones(3), silence="sil", silence_states=1,
+                      variance_floor=np.full(3, 0.01), meta=meta)  # fmt: skip
+    hmms = hmms.with_pool(replace(hmms.pool, means=rng.normal(0, 4, hmms.pool.means.shape)))
+    utterances = {f"short{n:02d}": said(hmms, rng, 300) for n in range(24)} | {"tall": said(hmms, rng, FRAMES)}
+    matrices = ((name, x) for name, (x, *_) in utterances.items())
+    offsets = features.write_ark(place / "feats.ark", place / "feats.scp", matrices)
+    datadir.write(place, [datadir.Utterance(name, name, words, feats=f"feats.ark:{offsets[name]}")
+                          for name, (_, words, _) in utterances.items()])  # fmt: skip
+    write_model(place / "ml" / "model.npz", hmms)
+    (place / "begins").write_text(json.dumps(utterances["tall"][2]))
+    return place
+
+
+def run(root, name, place, out, *more):
+    command = [sys.executable, root / "steps" / f"{name}.py", "--data", place, "--out", out, *map(str, more)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and "dropped: " not in done.stderr, done.stderr
+    assert json.loads((out / "step.json").read_text())["peak_memory_mb"] < MOST
+    return out
+
+
+def test_ten_minutes_are_aligned(root, place, tmp_path):
+    out = run(root, "align", place, tmp_path, "--model", place / "ml")
+    words = [word for word in read_ctm(out / "ali.ctm") if word.utterance == "tall"]
+    begins = np.array(json.loads((place / "begins").read_text()))
+    off = np.array([word.start for word in words]) * 100 - begins
+    assert len(words) == len(begins) and np.median(np.abs(off)) <= 1
+
+
+def test_ten_minutes_are_listed(root, place, tmp_path):
+    out = run(root, "nbest", place, tmp_path, "--model", place / "ml", "--n", 2)
+    rows = {row["utt"]: row for row in map(json.loads, (out / "nbest.jsonl").read_text().splitlines())}
+    best = rows["tall"]["hyps"][0]
+    assert len(rows["tall"]["hyps"]) == 2 and best["score"] >= rows["tall"]["ref_score"] - 1e-3 * abs(best["score"])
+
+
+@pytest.mark.parametrize("start", ["init", "flat"])
+def test_ten_minutes_are_trained_on(root, place, tmp_path, start):
+    more = ["--init", place / "ml"] if start == "init" else ["--states", 3, "--silence-states", 1]
+    out = run(root, "train_ml", place, tmp_path, *more, "--iterations", 2, "--insertion-penalty", 0)
+    lines = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
+    assert lines[-1]["dropped"] == 0 and lines[-1]["utterances"] == 25 and lines[-1]["frames"] > FRAMES
+    assert lines[-1]["objective"] > lines[0]["objective"]
