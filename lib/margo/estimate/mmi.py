@@ -43,7 +43,7 @@ class MmiOptions(IterationOptions):
     """Maximum mutual information by extended Baum-Welch."""
 
     acoustic_scale: float = knob(0.03, "kappa: log-likelihoods of frames are multiplied by this", above=0)
-    growth: float = knob(1.0, "E: the smoothing constant D is this times the denominator's occupancy", above=0)
+    growth: float = knob(2.0, "E: the smoothing constant D is this times the denominator's occupancy", above=0)
     tau: float = knob(0.0, "I-smoothing: frames of each Gaussian's own data added to its numerator", least=0)
     boost: float = knob(3.0, "boosted MMI: how much less a right word counts in the denominator", least=0)
     parameters: tuple[str, ...] = knob(("means", "variances"), "kinds of parameters to train", PARAMETERS)

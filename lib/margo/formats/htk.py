@@ -20,7 +20,7 @@ from margo.knobs import real, whole
 from margo.model.hmm import HmmSet, Unit
 
 TOKEN = re.compile(r'<[^<>\n]*>|~\w|"[^"\n]*"|[^\s<"]+|\S')
-DEAD = 16  # values of components that the file only counts, for each token of it
+COUNTED = 16  # values of components that the file only counts, for each token of it
 VARIANCE_FLOOR = "varFloor1"
 DEAD = 1e-5  # HTK's MINMIX: it does not write mixtures of this weight or less
 STRUCTURE = ("<BEGINHMM>", "<NUMSTATES>", "<STATE>", "<TRANSP>", "<ENDHMM>")  # what is not an option
@@ -172,10 +172,9 @@ class _Models:
         self.text, self.path = read_text(path, "HTK models in text (binary ones are not read)"), path
         self.tokens = [(match.group(), match.start()) for match in TOKEN.finditer(self.text)]
         self.at = 0
-        self.room += DEAD * len(self.tokens)
+        self.room += COUNTED * len(self.tokens)
         while self.at < len(self.tokens):
             self.macro()
-
 
     def peek(self) -> str:
         return self.tokens[self.at][0].upper() if self.at < len(self.tokens) else "the end of the file"
@@ -215,7 +214,6 @@ class _Models:
             self.fail(f"{count} numbers", self.at + len(values))
         self.at += count
         return np.array(values)
-
 
     def macro(self) -> None:
         kind = self.take()
