@@ -18,7 +18,7 @@ from margo.search.forward_backward import posteriors
 from margo.search.viterbi import align, viterbi
 from oracles import enumerate_all, log_gaussians, loop_strings
 
-OPTIONS = MmiOptions(acoustic_scale=0.4, parameters=PARAMETERS, double=True)
+OPTIONS = MmiOptions(acoustic_scale=0.4, boost=0.0, parameters=PARAMETERS, double=True)
 
 
 def objective_on_graphs(hmms, data, kappa=OPTIONS.acoustic_scale):

@@ -34,7 +34,7 @@ def exp(tmp_path):
     (tmp_path / "mmi_2").mkdir()
     (tmp_path / "mmi_2" / "step.log").write_text("begun")
     for system, dev, test in (("ml_1", 9, 4), ("ml_2", 7, 6), ("mce_2", 5, 8)):
-        score(tmp_path, system, "dev", dev, ser={"percent": 20.0})
+        score(tmp_path, system, "dev", dev, ser={"percent": 20.0, "errors": 2, "total": 10, "ci95": [1.0, 40.0]})
         score(tmp_path, system, "test", test)
     return tmp_path
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 
@@ -174,7 +175,7 @@ def test_archives_elsewhere_are_part_of_what_a_plain_folder_holds(root, exp, tmp
     theirs = strip(exp) / "mfcc" / "train"
     ark = shutil.move(theirs / "feats.ark", tmp_path / "raw.ark")
     scp = theirs / "feats.scp"
-    scp.write_text(scp.read_text().replace("feats.ark", str(ark)))
+    scp.write_text(re.sub(r" \S*feats\.ark:", f" {ark}:", scp.read_text()))
     before = record.content(theirs)
     flip(ark)
     assert record.content(theirs) != before
@@ -186,7 +187,7 @@ def test_plain_lists_must_be_of_the_same_utterances(root, exp, tmp_path):
     go(exp, tmp_path / "a", "mce", nbest=exp / "nbest", **known)
     rows = (exp / "nbest" / "nbest.jsonl").read_text().splitlines(keepends=True)
     (exp / "nbest" / "nbest.jsonl").write_text("".join(rows[1:]))
-    with pytest.raises(MargoError, match="no strings of 1 utterances of .*, such as train000"):
+    with pytest.raises(MargoError, match="train000: no list"):
         go(exp, tmp_path / "b", "mce", nbest=exp / "nbest", **known)
 
 

@@ -400,7 +400,7 @@ def test_best_radii_are_a_table_by_start_and_mixtures(run, exp):
     assert second == ["mce", "10", "0.02", "3", "90.00 -> 99.50", "", "90.00 -> 94.25", "train", "0.004 0.02"]
     assert "Radius of LME&#x27;s ball" in page and ">0.004 0.02</td>" in page
     (folder / "sweep.json").write_text("{}")
-    assert "not accuracies by radius (KeyError: 'chosen_on')" in run(*arguments(exp), fails=True)
+    assert "not accuracies by radius: 4 faults\n  no chosen_on" in run(*arguments(exp), fails=True)
 
 
 def test_a_run_without_a_dev_set_says_what_chose_instead(run, exp):
@@ -442,7 +442,7 @@ def test_versions_are_those_of_what_calculates(run, exp):
     run(*arguments(exp))
     made = re.search(r"\nMade with (.*)\.\n", (exp / "RESULTS.md").read_text())[1]
     names = [part.split()[0] for part in made.split(", ")]
-    assert names[:5] == ["margo", "Python", "numpy", "scipy", "numba"] and "scikit-learn" not in names
+    assert names[:5] == ["margo-speech", "Python", "numpy", "scipy", "numba"] and "scikit-learn" not in names
     path = exp / "ml_1" / record.NAME
     held = json.loads(path.read_text())
     path.write_text(json.dumps(held | {"commit": "0" * 40, "packages": held["packages"] | {"numpy": "0.1"}}))

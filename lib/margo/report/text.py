@@ -146,7 +146,7 @@ def console(report: Report) -> str:
 
 def versions(report: Report) -> str:
     """What the figures were computed with: margo, Python, the packages that calculate, and the commits of the steps."""
-    names = ["margo", "Python", "numpy", "scipy", "numba", "commit"]
+    names = ["margo-speech", "Python", "numpy", "scipy", "numba", "commit"]
     if any(row["metric"] == "err" for row in report.rows):
         names.insert(-1, "scikit-learn")  # the classifiers that ours are held against
     told = [{**step.get("packages", {}), "Python": step.get("python"), "commit": (step.get("commit") or "")[:8]}
