@@ -329,7 +329,8 @@ def test_words(tmp_path):
 
 def test_words_keep_the_last_of_a_word_in_train(tmp_path):
     train = words_folder(tmp_path / "train", ["a"], words=("yes", "no") * 4 + ("yes", "rare", "no", "yes"))
-    assert prepare("words", tmp_path / "out", train=train, test=train, dev_every=2, allow_overlap="true").returncode == 0
+    done = prepare("words", tmp_path / "out", train=train, test=train, dev_every=2, allow_overlap="true")
+    assert done.returncode == 0
     sets = sets_of(tmp_path / "out")
     assert "rare" in sets["train"].vocabulary and "rare" not in sets["dev"].vocabulary
 

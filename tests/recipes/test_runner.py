@@ -56,7 +56,8 @@ def test_a_stage_without_what_it_needs_names_the_stage_to_run_from_any_directory
 @pytest.mark.parametrize(
     "criteria, says",
     [
-        ("ml lme-sdp", "lme-sdp starts from mce and ml: add mce to --criteria, or use lme-sdp-ml, which starts from ml"),
+        ("ml lme-sdp", "lme-sdp starts from mce and ml: add mce to --criteria, or use lme-sdp-ml, which starts from "
+                       "ml"),  # fmt: skip
         ("ml lme-gd", "lme-gd starts from mce: add mce to --criteria, or use lme-gd-ml, which starts from ml"),
         ("mmi", "mmi starts from ml: add ml to --criteria"),
         ("lme-sdp-paper", "lme-sdp-paper starts from mce: add ml and mce to --criteria"),
