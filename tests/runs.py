@@ -46,7 +46,7 @@ class LmeRun(LmeOptions, ContestedOptions):
 RUNS = {
     "ml": (Ml, MlRun, {"iterations": 4, "mixtures": 4, "init": "", "states": 2, "anneal": 2, "tolerance": 0}),
     "mce": (Mce, MceRun, {"iterations": 7, "refresh": 3, "check": 2, "parameters": PARAMETERS}),
-    "mmi": (Mmi, MmiRun, {"iterations": 4, "check": 1}),
+    "mmi": (Mmi, MmiRun, {"iterations": 4, "check": 1, "boost": 0.0}),
     "mm": (Mm, MmRun, {"iterations": 5, "refresh": 2, "check": 2}),
     "lme": (Lme, LmeRun, {"epochs": 5, "patience": 0}),
 }
