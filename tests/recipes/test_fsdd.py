@@ -15,7 +15,8 @@ def test_isolated_digits_are_recognised_as_htk_does(root, corpora, tmp_path):
     prepare = [sys.executable, root / "local" / "fsdd_data.py", "--corpus", corpora / "fsdd", "--out", data]
     subprocess.run([*prepare, "--dev", "0"], check=True, capture_output=True)
     recipe = [root / "recipes" / "words" / "run.sh", "--train", data / "train", "--dev", data / "train",
-              "--test", data / "test", "--exp", tmp_path / "exp", "--mix", "1 2 4 8", "--criteria", "ml"]  # fmt: skip
+              "--test", data / "test", "--exp", tmp_path / "exp", "--mix", "1 2 4 8", "--criteria", "ml",
+              "--allow-overlap", "true"]  # fmt: skip
     subprocess.run([*recipe, "--stop-stage", "2"], check=True, capture_output=True)
     subprocess.run([*recipe, "--stage", "7", "--stop-stage", "7"], check=True, capture_output=True)
     found = {}

@@ -111,7 +111,8 @@ def test_kaldis_statistics_are_applied_or_refused(make, corpus, tmp_path):
     """A folder with feats.scp and cmvn.scp, as Kaldi leaves it."""
     folder = corpus[0]
     make(folder / "data", tmp_path / "kaldi")
-    (tmp_path / "kaldi" / "mfcc.json").unlink()
+    for name in ("mfcc.json", "step.json"):
+        (tmp_path / "kaldi" / name).unlink()
     frames = {name: read_matrix(place) for name, place in read_scp(tmp_path / "kaldi").items()}
     sums = {}
     for speaker in ("s0", "s1", "s2", "s3"):
