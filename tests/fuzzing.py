@@ -341,7 +341,7 @@ def model_cases() -> dict[str, Case]:
             lambda f: htk_net.read_dict(f / "dict"),
         ),
         "read_net": Case(
-            {"a.slf": packed(htk_net.write_net, hmms)},
+            {"a.slf": b"base=10\n" + packed(htk_net.write_net, hmms)},
             "a.slf",
             lambda f: htk_net.read_net(f / "a.slf", hmms.words, {htk_net.SILENCE}),
         ),

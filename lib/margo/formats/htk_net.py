@@ -169,7 +169,7 @@ def _lattice(path) -> tuple[dict[int, str], list[tuple[int, int, float]]]:
                     faults.append(f"line {number}: words or scores on arcs, expected words on nodes")
             elif "base" in fields:
                 base = real(fields["base"])
-                factor = np.log(base) if base > 0 else 0.0
+                factor = float(np.log(base)) if base > 0 else 0.0
                 faults += [f"line {number}: base {base:g}, expected more than 0, not 1"] * (factor == 0)
             sizes |= {key: whole(fields[key]) for key in ("N", "L") if "N" in fields and key in fields}
         except ValueError:
