@@ -289,10 +289,11 @@ def table_cases() -> dict[str, Case]:
 def model_cases() -> dict[str, Case]:
     from margo.classify.gmm import Classifier
     from margo.classify.maxmargin import MaxMargin
-    from margo.formats import atomic, classifiers, htk, models
+    from margo.formats import atomic, classifiers, htk, htk_kinds, htk_net, kaldi_models, models
     from margo.gaussian.pool import GaussianPool
     from margo.model.grammar import grammar
     from margo.model.hmm import HmmSet, Unit
+    from margo.signal.front_end import MfccOptions, describe
 
     means = np.arange(6.0).reshape(3, 2)
     pool = GaussianPool(means, np.ones((3, 2)), np.log([0.5, 0.5, 1.0]), np.array([0, 2, 3]))
@@ -334,6 +335,32 @@ def model_cases() -> dict[str, Case]:
         ),
         "read_parameters": Case({"a.mfc": parameters}, "a.mfc", lambda f: htk.read_parameters(f / "a.mfc"), "bytes"),
         "read_mlf": Case({"a.mlf": mlf}, "a.mlf", lambda f: htk.read_mlf(f / "a.mlf")),
+        "read_dict": Case(
+            {"dict": packed(htk_net.write_dict, hmms) + b"two [two] 0.5 t uw\n"},
+            "dict",
+            lambda f: htk_net.read_dict(f / "dict"),
+        ),
+        "read_net": Case(
+            {"a.slf": b"base=10\n" + packed(htk_net.write_net, hmms)},
+            "a.slf",
+            lambda f: htk_net.read_net(f / "a.slf", hmms.words, {htk_net.SILENCE}),
+        ),
+        "read_hcopy": Case(
+            {"hcopy.conf": packed(htk_kinds.write_hcopy, describe(MfccOptions(), 16000)) + b"SOURCERATE = 625\n"},
+            "hcopy.conf",
+            lambda f: htk_kinds.read_hcopy(f / "hcopy.conf"),
+        ),
+        "read_model_text": Case(
+            {"final.mdl": packed(kaldi_models.write_model_text, hmms)},
+            "final.mdl",
+            lambda f: kaldi_models.read_model_text(f / "final.mdl", {1: "one", 2: "sil"}, silence="sil"),
+            loose=True,
+        ),
+        "read_symbols": Case(
+            {"phones.txt": b"<eps> 0\none 1\nsil 2\n"},
+            "phones.txt",
+            lambda f: kaldi_models.read_symbols(f / "phones.txt"),
+        ),
     }
 
 
@@ -383,6 +410,12 @@ def speech_cases() -> dict[str, Case]:
         " double": ark(x.astype(float)),
         **{f" packed {n}": ark(x, compression_method=n) for n in (2, 3, 5)},
     }
+    sums = np.array([[30.0, 50, 10], [190, 350, 0]])
+    stats = {"cmvn.scp": b"s1 c.ark:2\ns2 c.ark:2\n", "c.ark": ark(sums)}
+    cases |= {
+        f"read_cmvn {name}": Case(stats, name, features.read_cmvn, kind)
+        for name, kind in (("cmvn.scp", "text"), ("c.ark", "bytes"))
+    }
     cases |= {f"read_matrix{kind}": Case({"f.ark": raw}, "f.ark", matrix, "bytes") for kind, raw in arks.items()}
     return cases | {
         "read_vector": Case(
@@ -413,6 +446,7 @@ def speech_cases() -> dict[str, Case]:
 def run_cases() -> dict[str, Case]:
     from margo.errors import MargoError
     from margo.formats import paper, plots, scores, systems
+    from margo.formats.atomic import write_npz
     from margo.report import collect
     from margo.runtime import epochs, options, record
 
@@ -440,6 +474,8 @@ def run_cases() -> dict[str, Case]:
         "best": {"radius": 0.01, "epoch": 3, "accuracy": {"dev": 91.5}},
         "curves": [{"radius": 0.01, "epoch": 3, "cost": 2.5, "accuracy": {"dev": [90.5, 91.5]}}],
     }
+    state = {"iteration": 3, "reports": [{"objective": -3.5}], "done": False, "state": {"plain": {}},
+             "identity": {"options": {"states": 3}, "inputs": {"data": ["ab"]}}}  # fmt: skip
     words = {"words": [{"word": "one", "tokens": 3, "median_ms": 250.0, "at_minimum": 0.25}]}
     conf = b"[train_ml]\nstates = 12\nmixtures = 8\n[make_mfcc]\nwindow_ms = 25.0\nshift_ms = 10.0\n"
 
@@ -459,6 +495,11 @@ def run_cases() -> dict[str, Case]:
         if faults:
             raise MargoError("; ".join(sorted(faults)))
         return values
+
+    def resumed(folder):
+        meta, arrays = epochs.read_state(folder / "iter_003.npz")
+        if not epochs.differences(meta["identity"], state["identity"]):  # the run goes on
+            return meta["iteration"] + 1, [each["objective"] for each in meta["reports"]], meta["done"], meta["state"]
 
     def one(name, value, read, where="", **how):
         return Case({where + name: value if isinstance(value, bytes) else text(value)}, where + name, read, **how)
@@ -483,12 +524,7 @@ def run_cases() -> dict[str, Case]:
         "read_systems": one("s.toml", shipped, lambda f: systems.read_systems(f / "s.toml")),
         "conf": one("c.toml", conf, configured),
         "record.read": one("step.json", held, record.read),
-        "read_started": one(
-            "started.json",
-            {"options": {"states": 3}, "inputs": {"data": "ab"}},
-            lambda f: ((f / "iter_001.npz").touch(), epochs.read_started(f)),
-            loose=True,
-        ),
+        "read_state": one("iter_003.npz", packed(write_npz, state, {"x": np.ones(3)}), resumed, kind="npz", loose=True),
         "collect.read_corpus": one("corpus.json", {"corpus": "timit", "synthetic": True}, collect.read_corpus, "data/"),
         "read_weights": one("grammar.json", weights, collect.read_weights, "ml_8/"),
         "read_sweeps": one("sweep.json", swept, collect.read_sweeps, "ml_8/"),

@@ -23,7 +23,7 @@ def readers() -> set[str]:
 def test_every_public_reader_is_among_the_cases():
     told = {word.rpartition(".")[2] for name in fuzzing.all_cases() for word in name.split()[:1]}
     assert readers() <= told, readers() - told
-    assert {"conf", "read_started"} <= told
+    assert {"conf", "read_state"} <= told
 
 
 def test_three_thousand_spoilt_files_are_read_rightly_or_refused_by_name():

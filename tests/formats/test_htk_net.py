@@ -67,6 +67,13 @@ def test_words_that_may_follow_each_other(tmp_path):
         ([NULL, "yes"], ["S=0 E=one"], "expected I= W=, or J= S= E= l="),
         ([NULL, NULL, "yes"], ["S=0 E=2", "S=1 E=2"], "2 nodes without an arc into them, expected one"),
         ([NULL, "yes"], ["S=0 E=1 W=yes"], "words or scores on arcs"),
+        ([NULL, "yes"], ["S=0 E=1 l=1e300"], "line 5: 'J=0 S=0 E=1 l=1e300', expected I= W="),
+        ([NULL, '"yes'], ["S=0 E=1"], "line 4"),
+        ([NULL, "yes\nI=1 W=no"], ["S=0 E=1"], "line 5: node 1 is there already"),
+        ([NULL, "yes L=sub"], ["S=0 E=1"], "sub-networks are not read"),
+        ([NULL, "yes"], ["S=0 E=1\nbase=0"], "line 6: base 0, expected more than 0, not 1"),
+        ([NULL, "yes"], ["S=0 E=1\nN=2 L=3"], "L is 3, the file has 1"),
+        ([NULL, NULL, "yes"], ["S=0 E=1", "S=1 E=1 l=1", "S=1 E=2"], "a ring of nodes without words"),
     ],
 )
 def test_networks_that_are_refused(tmp_path, words, arcs, said):
@@ -75,11 +82,18 @@ def test_networks_that_are_refused(tmp_path, words, arcs, said):
         read_net(tmp_path / "net", ("yes", "no"), set())
 
 
+def test_a_network_may_begin_with_a_word(tmp_path):
+    (tmp_path / "net").write_text(lattice(["yes", "no"], ["S=0 E=1"]))
+    table, _ = read_net(tmp_path / "net", ("yes", "no"), set())
+    assert table["log_bigram"] == [[None, 0, None], [None, None, 0], [0, None, None]]
+
+
 def test_dictionaries(tmp_path):
     path = tmp_path / "dict"
     path.write_text("SENT-END [] sil\nyes [yes] 0.9 y e s\nno n o\n")
     assert read_dict(path) == ({"yes": ("y", "e", "s"), "no": ("n", "o")}, {"SENT-END": ("sil",)})
-    for text, said in (("yes y\nyes j\n", "line 2: yes has another"), ("yes\n", "line 1"), ("yes [no] y\n", "line 1")):
+    for text, said in (("yes y\nyes j\n", "line 2: yes has another"), ("yes\n", "line 1"), ("yes [no] y\n", "line 1"),
+                       ("\n", "no words"), ("\\ y\n", "line 1")):  # fmt: skip
         path.write_text(text)
         with pytest.raises(MargoError, match=said):
             read_dict(path)

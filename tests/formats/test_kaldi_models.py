@@ -117,6 +117,13 @@ def test_constants_are_kaldis(tmp_path):
         ("<DIMENSION> 2", "<DIMENSION> two", "expected a whole number, found two"),
         ("<DiagGMM> \n<GCONSTS>  [ -2.5 -3.5 ]", "<FullGMM> ", "expected <DiagGMM>"),
         ("2 0 2 ", "2 0 7 ", "phone 2: pdf 7, there are 3"),
+        ("2 0 2 ", "2 0 -1 ", "phone 2: pdf -1, there are 3"),
+        ("2 0 2 ", "2 9 2 ", "phone 2, state 9: not in the topology"),
+        ("<Transition> 2 0.5", "<Transition> 7 0.5", "its topology has"),
+        ("<INV_VARS>  [\n  0.5", "<INV_VARS>  [\n  0", "variance inf, not a positive number"),
+        ("<DIMENSION> 2", "<DIMENSION> 0", "<DIMENSION> is 0, expected at least 1"),
+        ("<NUMPDFS> 3", "<NUMPDFS> 99999999999", "expected <DiagGMM>"),
+        ("<NUMPDFS> 3", "<NUMPDFS> 2", "expected the end of the file, found <DiagGMM>"),
         ("</TransitionModel>", "", "expected </TransitionModel>, found <DIMENSION>"),
     ],
 )
@@ -128,3 +135,31 @@ def test_models_that_are_refused(tmp_path, old, new, said):
     (tmp_path / "b").write_bytes(b"\0B<TransitionModel> \xff\xfe")
     with pytest.raises(MargoError, match="not text, expected a model of gmm-copy --binary=false"):
         read_model_text(tmp_path / "b")
+
+
+def test_a_phone_of_very_many_states_is_refused_before_it_takes_memory(tmp_path):
+    size = 3000  # transitions of 72 MB, of a file of some 200 kB
+    states = "".join(f"<State> {n} <Transition> {n + 1} 1 </State>\n" for n in range(size))
+    head, rest = TEXT.split("<State> 0", 1)
+    text = f"{head}{states}<State> {size} </State>\n" + rest[rest.index("</TopologyEntry>") :]
+    rows = "".join(f"1 {n} 0\n" for n in range(size))
+    logs = "<LogProbs> [ " + "0 " * (size + 1) + "]"
+    end = text[text.index("</LogProbs>") :]
+    text = f"{text[: text.index('<Triples>')]}<Triples> {size}\n{rows}</Triples> {logs} {end}"
+    (tmp_path / "m").write_text(text)
+    with pytest.raises(MargoError, match="declares 72096032 bytes of values"):
+        read_model_text(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a 1\nb ²\n", "line 2: 'b ²', expected: symbol number"),
+        ("a 1\nb 1\n", "line 2: 1 is a already"),
+        ("a 1 2\n", "line 1"),
+    ],
+)
+def test_symbols_that_are_refused(tmp_path, text, said):
+    (tmp_path / "phones.txt").write_text(text)
+    with pytest.raises(MargoError, match=said):
+        read_symbols(tmp_path / "phones.txt")

@@ -15,7 +15,7 @@ import numpy as np
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import atomic
 from margo.formats.reading import MOST, open_file, place_of, read_json, read_keyed, reading, take
-from margo.knobs import brief
+from margo.knobs import LARGEST, brief
 from margo.signal.cmvn import CmvnStats
 from margo.signal.front_end import describe_given, options_of
 
@@ -133,9 +133,12 @@ def read_cmvn(folder) -> dict[str, CmvnStats]:
     """Kaldi's statistics for normalisation by speaker, of ``cmvn.scp``: matrices [2, D + 1] of sums and squares."""
     stats = {}
     for speaker, place in read_scp(folder, "cmvn.scp").items():
-        matrix = _read(place).astype(np.float64)
-        if matrix.ndim != 2 or len(matrix) != 2 or not matrix[0, -1] > 0:
-            raise MargoError(f"{place[0]}:{place[1]}: shape {matrix.shape}, expected sums and squares with their count")
+        with reading(Path(folder) / "cmvn.scp"):
+            matrix, where = _read(place).astype(np.float64), f"{speaker}: {place[0]}:{place[1]}"
+            if matrix.ndim != 2 or len(matrix) != 2 or matrix.shape[1] < 2 or not matrix[0, -1] > 0:
+                raise MargoError(f"{where}: shape {matrix.shape}, expected sums and squares with their count")
+            if not (np.abs(matrix) <= LARGEST).all() or (matrix[1] < 0).any():
+                raise MargoError(f"{where}: sums that are not finite, or squares below 0")
         stats[speaker] = CmvnStats(matrix[0, -1], matrix[0, :-1], matrix[1, :-1])
     return stats
 

@@ -8,7 +8,8 @@ import re
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
-from margo.formats.reading import read_text
+from margo.formats.reading import MOST, read_lines, read_text
+from margo.knobs import brief, real, whole
 from margo.signal.front_end import MfccOptions, options_of
 
 BASES = ("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "MFCC", "FBANK", "MELSPEC", "USER", "DISCRETE",
@@ -79,18 +80,18 @@ def kind_of(record: dict) -> str | None:
 def read_hcopy(path) -> tuple[str, MfccOptions]:
     """``(parameter kind, front end)`` that a configuration file of HCopy asks for; all that cannot be done is named."""
     values, faults = {}, []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in read_lines(path):
         text = line.partition("#")[0].strip()
         key, equals, value = (part.strip() for part in text.partition("="))
         key = key.rpartition(":")[2].strip().upper()  # HPARM: KEY
         if text and not (key and equals and value):
-            faults.append(f"line {number}: {text!r}, expected KEY = value")
+            faults.append(f"line {number}: {brief(text)}, expected KEY = value")
         elif text and key not in KEYS.keys() | FIXED.keys() | INDIFFERENT:
-            faults.append(f"line {number}: {key} is not understood")
+            faults.append(f"line {number}: {key[:60]} is not understood")
         elif text:
             values[key] = TRUTHS.get(value.upper(), value)
     kind = same_kind(str(values.get("TARGETKIND", "")))
-    faults += _kind_faults(kind)
+    faults += _kind_faults(kind, str(values.get("TARGETKIND", "")))
     for key, wanted in FIXED.items():
         found = values.get(key, wanted)
         if isinstance(wanted, float):
@@ -100,10 +101,12 @@ def read_hcopy(path) -> tuple[str, MfccOptions]:
     options = {name: _setting(key, values, faults) for key, (name, _, _) in KEYS.items()}
     if "A" in kind.split("_") and _real("ACCWINDOW", values.get("ACCWINDOW", 2), faults) != options["delta_window"]:
         faults.append(f"ACCWINDOW is {values.get('ACCWINDOW', 2)}, expected DELTAWINDOW's {options['delta_window']}")
-    refuse(faults, str(path))
+    period = _real("SOURCERATE", values.get("SOURCERATE", 0), faults)  # 100 ns
+    faults += [f"SOURCERATE is {period:g}, expected 1 to 1e7"] * ("SOURCERATE" in values and not 1 <= period <= 1e7)
+    refuse(faults, str(path), MOST)
     base, *given = kind.split("_")
     options |= {key: max(options[key], 0.0) for key in ("low_freq", "high_freq")}  # -1: no edge
-    rate = round(1e7 / float(values["SOURCERATE"])) if "SOURCERATE" in values else 0
+    rate = round(1e7 / period) if period else 0
     try:
         return kind, MfccOptions(
             kind=COMPUTED[base], sample_rate=rate, energy=next((name for name in given if name in "E0"), "none"),
@@ -113,22 +116,26 @@ def read_hcopy(path) -> tuple[str, MfccOptions]:
         raise MargoError(f"{path}: {error}") from None
 
 
-def _kind_faults(kind: str) -> list[str]:
+def _kind_faults(kind: str, told: str) -> list[str]:
     base, *given = kind.split("_")
+    unknown = {*told.upper().split("_")[1:]} - QUALIFIERS.keys()
     if base not in COMPUTED:
         return [f"TARGETKIND is {kind or 'missing'}, expected {', '.join(COMPUTED)} with qualifiers"]
     faults = [f"TARGETKIND {kind}: _{name} cannot be made here" for name in given if name in "NV"]
+    faults += [f"TARGETKIND {told[:60]}: _{name[:60]} is no qualifier" for name in sorted(unknown)]
+    if [name for name in given if name in "DAT"] not in (["D", "A", "T"][:order] for order in range(4)):
+        faults.append(f"TARGETKIND {kind}: derivatives without those they are made of")
     if {"E", "0"} <= {*given}:
         faults.append(f"TARGETKIND {kind}: energy and the zeroth cepstrum at once cannot be made here")
     return faults
 
 
-def _real(key: str, value, faults: list[str]):
+def _real(key: str, value, faults: list[str], kind=real):
     try:
-        return float(value)
-    except ValueError:
-        faults.append(f"{key} is {value}, expected a number")
-        return 0.0
+        return kind(str(value))
+    except ValueError as error:
+        faults.append(f"{key} {error}")
+        return kind("0")
 
 
 def _setting(key: str, values: dict, faults: list[str]):
@@ -142,9 +149,9 @@ def _setting(key: str, values: dict, faults: list[str]):
     if value is None:
         faults.append(f"no {key}")
         return 10.0
-    number = _real(key, value, faults) * factor
-    whole = name in ("channels", "cepstra", "delta_window")
-    return int(number) if whole else round(number, 6)
+    if name in ("channels", "cepstra", "delta_window"):
+        return _real(key, value, faults, whole)
+    return round(_real(key, value, faults) * factor, 6)
 
 
 def write_hcopy(path, record: dict) -> None:

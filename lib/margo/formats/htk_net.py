@@ -1,43 +1,41 @@
 """HTK's dictionary and word network (SLF), to and from a lexicon and a grammar's table."""
 
+import re
 import shlex
 
 import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
-from margo.formats.reading import read_text
+from margo.formats.reading import MOST, read_lines
+from margo.knobs import brief, real, whole
 from margo.model.grammar import grammar
 from margo.model.hmm import HmmSet
 
 NULL = "!NULL"
 SILENCE = "!SILENCE"  # the word that stands for optional silence in what is written
+LARGEST = 1e30  # log probability of an arc, so that those of a way stay finite together
+PROBABILITY = re.compile(r"[0-9]+\.[0-9]*|\.[0-9]+")
 
 
 def read_dict(path) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """``(words, silent words)`` with their units; of ``word [output] [probability] unit ...`` the output must be the
     word itself, or ``[]``: such a word is silent. A word with two pronunciations is refused: it would be two models."""
     words, silent, faults = {}, {}, []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        fields = line.split()
-        if not fields:
-            continue
-        word, *units = (field.removeprefix("\\") for field in fields)
+    for number, line in read_lines(path):
+        word, *units = (field.removeprefix("\\") for field in line.split())
         output = units.pop(0) if units and units[0].startswith("[") and units[0].endswith("]") else f"[{word}]"
-        if units and _is_number(units[0]):
+        if units and PROBABILITY.fullmatch(units[0]):
             units.pop(0)
-        if not units or output not in ("[]", f"[{word}]"):
-            faults.append(f"line {number}: {line.strip()!r}, expected: word units, or word [] units")
+        if not units or not all((word, *units)) or output not in ("[]", f"[{word}]"):
+            faults.append(f"line {number}: {brief(line.strip())}, expected: word units, or word [] units")
         elif word in words or word in silent:
-            faults.append(f"line {number}: {word} has another pronunciation already")
+            faults.append(f"line {number}: {word[:60]} has another pronunciation already")
         else:
             (silent if output == "[]" else words)[word] = tuple(units)
-    refuse(faults, str(path))
+    faults += ["no words"] * (not words and not faults)
+    refuse(faults, str(path), MOST)
     return words, silent
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit() and "." in text
 
 
 def write_dict(path, hmms: HmmSet) -> None:
@@ -94,7 +92,7 @@ def read_net(path, words: tuple[str, ...], silent: set[str]) -> tuple[dict, bool
     """
     nodes, arcs = _lattice(path)
     unknown = sorted({word for word in nodes.values() if word not in {NULL, *words, *silent}})
-    refuse([f"{word} is not in the dictionary" for word in unknown], str(path))
+    refuse([f"{word} is not in the dictionary" for word in unknown], str(path), MOST)
     ahead: dict = {node: [] for node in nodes}
     for start, end, value in arcs:
         ahead[start].append((end, value))
@@ -110,7 +108,8 @@ def read_net(path, words: tuple[str, ...], silent: set[str]) -> tuple[dict, bool
     for node in [*starts, *(node for node in nodes if node not in passed)]:
         row, bare = np.full(len(words) + 1, -np.inf), np.full(len(words) + 1, -np.inf)
         for target, skip in ((row, set()), (bare, {each for each in passed if nodes[each] in silent})):
-            _follow(node, ahead, passed - skip, skip, nodes, ends, index, target)
+            if not _follow(node, ahead, passed - skip, skip, nodes, ends, index, target):
+                raise MargoError(f"{path}: a ring of nodes without words whose log probabilities add up to more than 0")
         obligatory |= bool(((row > -np.inf) & (bare == -np.inf)).any())
         word = len(words) if node in starts and node in passed else index[nodes[node]]
         if word in rows and not np.array_equal(rows[word], row):
@@ -120,23 +119,25 @@ def read_net(path, words: tuple[str, ...], silent: set[str]) -> tuple[dict, bool
     pairs = np.full((len(words) + 1, len(words) + 1), -np.inf)
     for word, row in rows.items():
         pairs[word] = row
+    if starts[0] not in passed:
+        pairs[-1, index[nodes[starts[0]]]] = 0.0
     return _named(pairs), obligatory
 
 
-def _follow(node, ahead: dict, passed: set, skip: set, nodes: dict, ends: set, index: dict, row: np.ndarray) -> None:
-    """Into ``row`` the best log probability with which each word, or the end, follows ``node``."""
+def _follow(node, ahead: dict, passed: set, skip: set, nodes: dict, ends: set, index: dict, row: np.ndarray) -> bool:
+    """Into ``row`` the best log probability with which each word, or the end, follows ``node``; is there a best?"""
     best = {node: 0.0}
-    for _ in range(len(passed) + 1):  # as many arcs as a way without a ring has at most
-        before = dict(best)
+    better = dict(best)
+    for _ in range(len(passed) + 2):  # more arcs than a way without a ring has
+        before, better = better, {}
         for here, reached in before.items():
             for end, value in ahead[here]:
-                if end in passed:
-                    best[end] = max(best.get(end, -np.inf), reached + value)
-                elif end not in skip:
+                if end in passed and reached + value > best.get(end, -np.inf):
+                    best[end] = better[end] = reached + value
+                elif end not in passed and end not in skip:
                     row[index[nodes[end]]] = max(row[index[nodes[end]]], reached + value)
-        if best == before:
-            break
     row[-1] = max((value for place, value in best.items() if place in ends), default=-np.inf)
+    return not better
 
 
 def _named(pairs: np.ndarray) -> dict:
@@ -144,33 +145,40 @@ def _named(pairs: np.ndarray) -> dict:
     inner, first, last = pairs[:-1, :-1], pairs[-1, :-1], pairs[:-1, -1]
     if (inner == -np.inf).all() and (first == 0).all() and (last == 0).all():
         return grammar("isolated")
-    if np.ptp(first) == 0 and (inner == first[0]).all() and (last == 0).all():
+    if first[0] > -np.inf and (first == first[0]).all() and (inner == first[0]).all() and (last == 0).all():
         return grammar("loop", float(first[0]))
     return grammar("bigram", 0.0, pairs)
 
 
 def _lattice(path) -> tuple[dict[int, str], list[tuple[int, int, float]]]:
     """Words by node, and arcs ``(start, end, log probability)``, of an SLF file."""
-    nodes, arcs, faults, base = {}, [], [], None
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        words = shlex.split(line, comments=True, posix=True)
-        fields = dict(word.partition("=")[::2] for word in words)
+    nodes, arcs, faults, sizes, factor = {}, [], [], {}, 1.0
+    for number, line in read_lines(path):
         try:
-            if "I" in fields:
-                nodes[int(fields["I"])] = fields.get("W", fields.get("WORD", NULL))
+            fields = dict(word.partition("=")[::2] for word in shlex.split(line, comments=True, posix=True))
+            if fields.keys() & {"SUBLAT", "L"} and "N" not in fields:
+                faults.append(f"line {number}: {brief(line.strip())}: sub-networks are not read")
+            elif "I" in fields:
+                node = whole(fields["I"])
+                faults += [f"line {number}: node {node} is there already"] * (node in nodes)
+                nodes[node] = fields.get("W", fields.get("WORD", NULL))
             elif "J" in fields:
-                start, end = int(fields.get("S", fields.get("START"))), int(fields.get("E", fields.get("END")))
-                arcs.append((start, end, float(fields.get("l", fields.get("language", 0)))))
+                start, end = (whole(fields.get(name[0], fields.get(name, ""))) for name in ("START", "END"))
+                arcs.append((start, end, real(fields.get("l", fields.get("language", "0")))))
                 if fields.keys() & {"W", "WORD", "d", "a"}:
                     faults.append(f"line {number}: words or scores on arcs, expected words on nodes")
             elif "base" in fields:
-                base = float(fields["base"])
-            elif fields.keys() & {"SUBLAT", "L"} and "N" not in fields:
-                faults.append(f"line {number}: {line.strip()}: sub-networks are not read")
-        except (TypeError, ValueError):
-            faults.append(f"line {number}: {line.strip()!r}, expected I= W=, or J= S= E= l=")
+                base = real(fields["base"])
+                factor = float(np.log(base)) if base > 0 else 0.0
+                faults += [f"line {number}: base {base:g}, expected more than 0, not 1"] * (factor == 0)
+            sizes |= {key: whole(fields[key]) for key in ("N", "L") if "N" in fields and key in fields}
+        except ValueError:
+            faults.append(f"line {number}: {brief(line.strip())}, expected I= W=, or J= S= E= l=")
     faults += [f"arc {a} to {b}: no such node" for a, b, _ in arcs if a not in nodes or b not in nodes]
+    faults += [f"arc {a} to {b}: log probability {value * factor:.3g}" for a, b, value in arcs
+               if abs(value * factor) > LARGEST]  # fmt: skip
+    faults += [f"{key} is {sizes[key]}, the file has {len(held)}" for key, held in (("N", nodes), ("L", arcs))
+               if sizes.get(key, len(held)) != len(held)]  # fmt: skip
     faults += ["no nodes"] * (not nodes)
     refuse(faults, str(path), most=10)
-    factor = 1.0 if base is None or base == 0 else np.log(base)
     return nodes, [(a, b, value * factor) for a, b, value in arcs]

@@ -10,8 +10,9 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
-from margo.formats.reading import read_text
+from margo.formats.reading import check_inflation, read_bytes, read_lines, read_text, reading
 from margo.gaussian.pool import GaussianPool
+from margo.knobs import brief, real, whole
 from margo.model.hmm import HmmSet, Unit
 
 DIGITS = ".9g"  # of float32, and some more
@@ -84,10 +85,16 @@ def _matrix(rows) -> str:
 
 def read_symbols(path) -> dict[int, str]:
     """``number -> symbol`` of a file such as phones.txt."""
-    rows = [line.split() for line in read_text(path).splitlines() if line.strip()]
-    refuse([f"{' '.join(row)!r}, expected: symbol number" for row in rows if len(row) != 2 or not row[1].isdigit()],
-           str(path), most=10)  # fmt: skip
-    return {int(number): symbol for symbol, number in rows}
+    symbols, faults = {}, []
+    for number, line in read_lines(path):
+        try:
+            symbol, value = line.split()
+            known = symbols.setdefault(whole(value), symbol)
+            faults += [f"line {number}: {value} is {known[:60]} already"] * (known != symbol)
+        except ValueError:
+            faults.append(f"line {number}: {brief(line.strip())}, expected: symbol number")
+    refuse(faults, str(path), most=10)
+    return symbols
 
 
 def read_model_text(path, symbols: dict[int, str] | None = None, lexicon=None, silence: str | None = None) -> HmmSet:
@@ -101,10 +108,8 @@ def read_model_text(path, symbols: dict[int, str] | None = None, lexicon=None, s
     units = reader.units(topologies, states, symbols or {}, pool.n_states)
     if lexicon is None:
         lexicon = {unit.name: (unit.name,) for unit in units if unit.name != silence}
-    try:
+    with reading(path):
         return HmmSet(pool, units, lexicon, silence)
-    except MargoError as error:
-        raise MargoError(f"{path}: {error}") from None
 
 
 class _Reader:
@@ -112,10 +117,10 @@ class _Reader:
 
     def __init__(self, path):
         self.path, self.at = path, 0
-        try:
-            text = read_text(path)
-        except MargoError:
-            raise MargoError(f"{path}: not text, expected a model of gmm-copy --binary=false") from None
+        if read_bytes(path).startswith(b"\0B"):
+            raise MargoError(f"{path}: not text, expected a model of gmm-copy --binary=false")
+        text = read_text(path)
+        self.size = len(text)
         self.words = text.replace("[", " [ ").replace("]", " ] ").split()
 
     @property
@@ -131,7 +136,7 @@ class _Reader:
                 self.fail(word)
             self.at += 1
 
-    def until(self, end: str, kind=int) -> np.ndarray:
+    def until(self, end: str, kind=whole) -> np.ndarray:
         """The numbers up to the word ``end``, which is passed too."""
         first = self.at
         while self.word != end:
@@ -139,7 +144,7 @@ class _Reader:
                 self.fail(end)
             self.at += 1
         try:
-            values = np.array(self.words[first : self.at], kind)
+            values = np.array([kind(word) for word in self.words[first : self.at]], int if kind is whole else None)
         except ValueError:
             self.at = first
             self.fail(f"numbers up to {end}")
@@ -147,10 +152,12 @@ class _Reader:
         return values
 
     def number(self) -> int:
-        if not self.word.isdigit():
+        try:
+            value = whole(self.word)
+        except ValueError:
             self.fail("a whole number")
         self.at += 1
-        return int(self.words[self.at - 1])
+        return value
 
     def transition_model(self):
         """``({phone: [targets of each state]}, [(phone, state, pdf, log probabilities)])``."""
@@ -160,8 +167,7 @@ class _Reader:
             self.expect("<TopologyEntry>", "<ForPhones>")
             phones, entry = self.until("</ForPhones>"), []
             while self.word == "<State>":
-                self.expect("<State>")
-                self.number()
+                self.expect("<State>", str(len(entry)))
                 if self.word == "<PdfClass>":
                     self.at += 2
                 entry.append(self.targets())
@@ -177,13 +183,15 @@ class _Reader:
         rows = self.until(closing)
         if len(rows) != count * width:
             raise MargoError(f"{self.path}: {len(rows)} numbers in {closing}, expected {count} rows of {width}")
-        rows = rows.reshape(count, width)
+        rows = rows.reshape(-1, width)
         self.expect("<LogProbs>", "[")
-        logs = self.until("]", float)[1:]
+        logs = self.until("]", real)[1:]  # the first stands for none
         self.expect("</LogProbs>", "</TransitionModel>")
         faults = [f"phone {row[0]}, state {row[1]}: two pdfs, {row[2]} and {row[3]}" for row in rows
                   if width == 4 and row[2] != row[3]]  # fmt: skip
-        faults += [f"phone {phone}: no topology" for phone in {*rows[:, 0].tolist()} - topologies.keys()]
+        faults += [f"phone {phone}, state {state}: not in the topology" for phone, state in rows[:, :2].tolist()
+                   if not 0 <= state < len(topologies.get(phone, ()))]  # fmt: skip
+        faults += ["no states"] * (not len(rows))
         refuse(faults, str(self.path), most=10)
         sizes = [len(topologies[phone][state]) for phone, state in rows[:, :2].tolist()]
         if len(logs) != sum(sizes):
@@ -208,8 +216,13 @@ class _Reader:
                 faults.append(f"phone {symbols.get(phone, phone)}, state {state}: pdfs {phones[phone][state][0]} and "
                               f"{pdf}: models of phones in context are not read")  # fmt: skip
             phones[phone][state] = (pdf, logs)
-            faults += [f"phone {phone}: pdf {pdf}, there are {pdfs}"] * (pdf >= pdfs)
+            faults += [f"phone {phone}: pdf {pdf}, there are {pdfs}"] * (not 0 <= pdf < pdfs)
+        for phone, held in phones.items():
+            wanted = {target for state in held for target in topologies[phone][state]} | {*range(len(held))}
+            if not wanted <= {*held, len(held)} or len(held) in held:
+                faults.append(f"phone {phone}: states {brief(sorted(held))}, its topology has {brief(sorted(wanted))}")
         refuse(faults, str(self.path), most=5)
+        check_inflation(self.path, sum(8 * (len(held) + 2) ** 2 for held in phones.values()), self.size)
         units = []
         for phone, held in sorted(phones.items()):
             size = len(held)
@@ -223,6 +236,8 @@ class _Reader:
     def pool(self) -> GaussianPool:
         self.expect("<DIMENSION>")
         dimension = self.number()
+        if dimension < 1:
+            raise MargoError(f"{self.path}: <DIMENSION> is {dimension}, expected at least 1")
         self.expect("<NUMPDFS>")
         weights, means, inverses = [], [], []
         for _ in range(self.number()):
@@ -232,18 +247,19 @@ class _Reader:
             self.at += 1
             if self.word == "<GCONSTS>":
                 self.expect("<GCONSTS>", "[")
-                self.until("]", float)
+                self.until("]", str)  # they follow from the rest
             self.expect("<WEIGHTS>", "[")
-            weights.append(self.until("]", float))
+            weights.append(self.until("]", real))
             for name, held in (("<MEANS_INVVARS>", means), ("<INV_VARS>", inverses)):
                 self.expect(name, "[")
-                values = self.until("]", float)
+                values = self.until("]", real)
                 if len(values) != len(weights[-1]) * dimension:
                     self.fail(f"{len(weights[-1])} rows of {dimension} in {name}")
                 held.append(values.reshape(-1, dimension))
             self.expect(closing)
-        inverse = np.concatenate(inverses)
+        if self.at < len(self.words):
+            self.fail("the end of the file")
         offsets = np.cumsum([0, *map(len, weights)])
-        with np.errstate(divide="ignore"):
-            log_weights = np.log(np.concatenate(weights))
-        return GaussianPool(np.concatenate(means) / inverse, 1.0 / inverse, log_weights, offsets)
+        with reading(self.path, "a model"), np.errstate(all="ignore"):  # what is no number then is refused
+            inverse, log_weights = np.concatenate(inverses), np.log(np.concatenate(weights))
+            return GaussianPool(np.concatenate(means) / inverse, 1.0 / inverse, log_weights, offsets)

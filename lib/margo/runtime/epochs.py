@@ -13,10 +13,13 @@ from pathlib import Path
 
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz, write_text
+from margo.formats.reading import fitting
 from margo.knobs import flag
 from margo.runtime import record
 from margo.runtime.options import plain
 
+LAYOUT = {"iteration": int, "reports": [{"objective": float}], "done": bool, "state": dict,
+          "identity": {"options": dict, "inputs": dict}}  # fmt: skip
 # Options that do not change the result, and so may differ between the parts of an interrupted run.
 NEUTRAL = {"nj", "cluster", "overwrite", "out", "conf"}
 
@@ -107,9 +110,9 @@ def read_state(path: Path) -> tuple[dict, dict]:
     """An iteration file; one that cannot be read, or is not of a run, is nobody's."""
     try:
         meta, arrays = read_npz(path)
+        return fitting(path, meta, LAYOUT), arrays
     except MargoError:
-        meta, arrays = None, {}
-    return (meta, arrays) if isinstance(meta, dict) and meta else ({"identity": {}}, {})
+        return {"identity": {}}, {}
 
 
 def differences(old: dict, new: dict) -> list[str]:
