@@ -66,6 +66,16 @@ def test_several_starts_are_trained_in_turn_and_the_best_of_all_is_kept(folders,
     assert [report["objective"] for report in alone] == [report["objective"] for report in reports[4:]]
 
 
+def test_each_start_has_its_own_patience(folders, tmp_path):
+    """A start that is far behind the best of the one before is trained as long as it would be alone."""
+    go(folders, tmp_path / "mce", "mce", penalties=("none",))
+    same = {"epochs": 8, "patience": 2, "penalties": ("none",)}
+    alone, _ = go(folders, tmp_path / "alone", "lme", **same)
+    both, _ = go(folders, tmp_path / "both", "lme", init=tmp_path / "mce", also=(folders / "ml",), **same)
+    assert [report["objective"] for report in both if report["start"] == 2] == [report["objective"] for report in alone]
+    assert len(alone) > 3
+
+
 def test_models_are_judged_under_penalties_near_their_own(folders, tmp_path):
     """As they will be used, since the best penalty is tuned in the end; the model kept has the one it did best with."""
     reports, _ = go(folders, tmp_path, "mce", iterations=2, check=1, penalties=("auto",))
