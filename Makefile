@@ -24,11 +24,11 @@ help:
 	touch $@
 
 .venv/.test: .venv/.run
-	$(BIN)/pip install --quiet --editable '.[test]'
+	$(BIN)/pip install --quiet --no-warn-conflicts --editable '.[test]'
 	touch $@
 
 .venv/.lint: .venv/.run
-	$(BIN)/pip install --quiet --editable '.[lint]'
+	$(BIN)/pip install --quiet --no-warn-conflicts --editable '.[lint]'
 	touch $@
 
 install: .venv/.run

@@ -4,6 +4,7 @@ import json
 import runpy
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from margo.estimate.lme.region import Lme, LmeOptions
@@ -14,6 +15,8 @@ from margo.estimate.mmi import Mmi, MmiOptions
 from margo.estimate.moves import PARAMETERS
 from margo.runtime import record, trainer
 from margo.runtime.step import Step
+from margo.score.align import align
+from margo.tasks import passes
 from margo.tasks.training import ContestedOptions, StartOptions, TrainingOptions, first_model, train
 from margo.tasks.tuning import fold_models
 
@@ -83,6 +86,13 @@ def tried(reports) -> dict[int, int]:
     """Dev errors by steps taken."""
     return {report["iteration"] - 1: report["dev_errors"] + report["dev_wrong"]
             for report in reports if "dev_errors" in report}  # fmt: skip
+
+
+def decoded_errors(hmms, data) -> dict[str, int]:
+    """Word and string errors by a plain decoding."""
+    rows = passes.decode(hmms, np.inf, data.items)
+    errors = align([item.words for item in data.items], [words or () for _, words, _, _ in rows]).errors
+    return {"dev_errors": int(errors.sum()), "dev_wrong": int((errors > 0).sum())}
 
 
 def lists(root, folders, out, model="ml", data="train", n=5):

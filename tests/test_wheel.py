@@ -119,7 +119,7 @@ def test_what_the_command_runs_and_what_it_refuses(root):
     words, variables = cli.command(["recipe", "words", "--stage", "3"])
     assert Path(words[1]) == root / "recipes" / "words" / "run.sh" and words[2:] == ["--stage", "3"]
     assert variables == {"MARGO_PYTHON": sys.executable}
-    assert cli.command(["recognize"]) == "margo: no verb 'recognize' (nearest: recognise)"
+    assert cli.command(["recognize"]) == "margo: no verb 'recognize' (nearest: recognise) (see margo --help)"
     assert "there are deterding, digits" in cli.command(["recipe"])
     done = subprocess.run([sys.executable, "-m", "margo", "decode", "--wrong", "1"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("decode: no option --wrong")

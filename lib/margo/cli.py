@@ -5,7 +5,6 @@ the clone or the wheel that margo was imported from; a recipe's folder is then `
 """
 
 import ast
-import difflib
 import os
 import shutil
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import margo
 from margo.formats.systems import HOME
+from margo.runtime.options import nearest
 
 GROUPS = {
     "using a model": "recognise decode nbest align score score_alignment compare show",
@@ -63,23 +63,20 @@ def overview() -> str:
     return "\n".join(lines)
 
 
-def refused(what: str, word: str, names) -> str:
-    """One line of what there is instead."""
-    near = difflib.get_close_matches(word, names, 1, 0.5)
-    return f"margo: no {what} {word!r} " + (f"(nearest: {near[0]})" if near else f"(there are {', '.join(names)})")
-
-
 def command(argv: list[str]) -> tuple[list[str], dict[str, str]] | str:
     """``(words to run, variables to set)`` of a command line, or what is wrong with it."""
     verb, *rest = argv
     if verb == "recipe":
         shells = recipes()
         if not rest or rest[0] not in shells:
-            return refused("recipe", rest[0] if rest else "", shells)
+            asked = rest[0] if rest else ""
+            return f"margo: no recipe {asked!r}{nearest(asked, shells)}"
         bash = shutil.which("bash")
         return ([bash, str(shells[rest[0]]), *rest[1:]], {"MARGO_PYTHON": sys.executable}) if bash else "margo: no bash"
     program = verbs().get(verb.replace("-", "_"))
-    return ([sys.executable, str(program), *rest], {}) if program else refused("verb", verb, [*verbs(), "recipe"])
+    if program is None:
+        return f"margo: no verb {verb!r}{nearest(verb, [*verbs(), 'recipe'])} (see margo --help)"
+    return [sys.executable, str(program), *rest], {}
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from margo.formats.audio import read_audio
 from margo.formats.transcripts import read_symbol_map
 
 ROOT = Path(__file__).resolve().parents[2]
-pytest.importorskip("espeakng_loader", reason="the embedded corpora's voice is not installed (margo[corpora])")
+pytest.importorskip("espeakng_loader", reason="the embedded corpora's voice is not installed (margo-speech[corpora])")
 
 
 def generate(corpus, out, *options):

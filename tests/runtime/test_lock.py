@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from margo.runtime import record
+
 STEP = '''"""Writes a file, slowly."""
 
 import dataclasses, pathlib, time
@@ -58,6 +60,7 @@ def test_a_second_run_is_refused_and_told_of_the_first(program, tmp_path):
     assert first.stderr.readline() == "at work\n"
     second = call(program, "--out", out, "--words", "theirs")
     assert second.returncode == 1 and second.stderr.count("\n") == 1
+    assert f"process {first.pid} on " in record.busy(out) and not record.busy(tmp_path)
     assert f"write_slowly --out {out} --pause 4" in second.stderr and "another --out" in second.stderr
     assert f"process {first.pid} on {socket.gethostname()}" in second.stderr
     assert "theirs" not in (out / "step.log").read_text()

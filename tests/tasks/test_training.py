@@ -21,8 +21,8 @@ from margo.formats.models import read_model, write_model
 from margo.model.grammar import weights_of, with_grammar
 from margo.runtime import record, trainer
 from margo.runtime.parallel import place
-from margo.tasks import passes, speech, tuning
-from runs import PICKING, RUNS, go, lists, run_step, tried
+from margo.tasks import speech, tuning
+from runs import PICKING, RUNS, decoded_errors, go, lists, run_step, tried
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_models_are_judged_under_penalties_near_their_own(folders, tmp_path):
     hmms, dev = read_model(folders / "ml" / "model.npz"), speech.read(folders / "dev")
     own = weights_of(hmms)["insertion_penalty"]
     with place(1, "", print) as where:
-        counts = {value: sum(passes.dev_errors(with_grammar(hmms, insertion_penalty=value), dev, where).values())
+        counts = {value: sum(decoded_errors(with_grammar(hmms, insertion_penalty=value), dev).values())
                   for value in (own + step for step in tuning.NEAR)}  # fmt: skip
         kept, errors = tuning.judged(hmms, dev, where, tuning.WeightOptions())
         assert tuning.judged(hmms, dev, where, tuning.WeightOptions(penalties=("none",)))[0].meta == hmms.meta
@@ -192,8 +192,7 @@ def test_a_run_that_ends_early_keeps_the_model_that_was_best_and_not_the_last(fo
     reports, facts = go(folders, tmp_path, name, patience=2, penalties=("none",), **most)
     errors = tried(reports)
     assert facts["chosen"] == len(reports) - 3 == min(errors, key=errors.get) and len(reports) < 41
-    with place(1, "", print) as where:
-        made = passes.dev_errors(read_model(tmp_path / "model.npz"), speech.read(folders / "dev"), where)
+    made = decoded_errors(read_model(tmp_path / "model.npz"), speech.read(folders / "dev"))
     assert made.items() <= reports[facts["chosen"]].items() and sum(made.values()) == facts["cost"]
 
 

@@ -21,7 +21,7 @@ from margo.search.forward_backward import posteriors
 from margo.search.viterbi import viterbi
 from margo.tasks import passes, speech, tuning
 from margo.tasks.tuning import Axis, axes_of, fold_models, search
-from runs import PICKING, RUNS, go, lists, run_step, tried
+from runs import PICKING, RUNS, decoded_errors, go, lists, run_step, tried
 
 NOWHERE = print
 
@@ -48,9 +48,7 @@ def start(folder, hmms, **weights):
 
 def errors_of(hmms, folder):
     """``[word errors, wrong strings]`` by a plain decoding."""
-    with place(1, "", NOWHERE) as where:
-        errors = passes.dev_errors(hmms, speech.read(folder), where)
-    return [errors["dev_errors"], errors["dev_wrong"]]
+    return list(decoded_errors(hmms, speech.read(folder)).values())
 
 
 # -- the search --------------------------------------------------------------------------------------------------------

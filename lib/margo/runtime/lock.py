@@ -52,6 +52,16 @@ def holder(folder) -> dict | None:
     return facts if isinstance(facts, dict) else {}
 
 
+def at_work(folder: Path) -> bool:
+    """Does another process hold ``folder``? Not to be asked of one's own: to look at its file gives it up."""
+    with suppress(OSError), open(folder / NAME, encoding="utf-8") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            return True
+    return False
+
+
 def told(facts: dict | None) -> str:
     """A holder in words."""
     facts = {"command": "another run", "pid": "unknown", "host": "unknown", "since": "unknown"} | (facts or {})

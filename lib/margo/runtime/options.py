@@ -68,7 +68,7 @@ def shown(declared) -> str:
 
 
 def nearest(word: str, names) -> str:
-    near = difflib.get_close_matches(word, names, 1, 0.5)
+    near = difflib.get_close_matches(word, names, 1, 0.6)
     return f" (nearest: {near[0]})" if near else f"; there are {', '.join(sorted(names))}"
 
 

@@ -76,6 +76,13 @@ def unfinished(path) -> str:
     return f"no {NAME} with status ok" if held is None else f"{lock.told(held)} has not ended well there"
 
 
+def busy(path, own: Path | None = None) -> str:
+    """The step that is at work where ``path`` is, in words; nothing where none is, or only who asks, in ``own``."""
+    owner = owner_of(path)
+    others = owner and not (own and owner == Path(os.path.abspath(own)))
+    return lock.told(lock.holder(owner)) if others and lock.at_work(owner) else ""
+
+
 def altered(path, current: bool = True) -> str:
     """What speaks against ``path``, made by a step of ours that ended well: its files or, if it is to be ``current``,
     what that step read, changed; with the record that says so. Nothing of what is as it was, or is anybody's."""

@@ -105,6 +105,8 @@ class Step:
         must be ``current``) what that step read; or no step of ours made it, and it has the file which is wanted.
         """
         folder, wanted = Path(folder), WANTED.get(made_by, "")
+        if whose := record.busy(folder, self.out):
+            raise MargoError(f"{folder}: {whose} is at work there: wait for it")
         lacks = record.unfinished(folder)
         if not folder.exists():
             lacks = "no such folder"

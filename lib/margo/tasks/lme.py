@@ -6,7 +6,7 @@ from typing import ClassVar
 from margo.estimate.lme.region import Lme, LmeOptions
 from margo.knobs import knob
 from margo.runtime.trainer import Training
-from margo.tasks import passes, speech
+from margo.tasks import speech, tuning
 
 SWEEP = "sweep.json"
 ACCURACY = "accuracy (%), whole strings"
@@ -39,7 +39,7 @@ def sweep(options: SweepOptions, hmms, corpus, sets: dict[str, speech.Speech], s
     """
 
     def errors(model) -> dict[str, dict[str, int]]:
-        return {name: passes.dev_errors(model, data, corpus.where) for name, data in sets.items()}
+        return {name: tuning.errors_on(data, model, corpus.where) for name, data in sets.items()}
 
     first, curves = errors(hmms), []
     Lme(options.at(options.radii[0])).search(hmms, corpus)

@@ -5,7 +5,6 @@ Each is a function of a model and a chunk (:mod:`margo.tasks.speech`), to be giv
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -19,13 +18,12 @@ from margo.gaussian.likelihood import log_likelihoods, log_likelihoods_of_many, 
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
-from margo.score.align import align as align_words
 from margo.search.confidence import confidences
 from margo.search.nbest import nbest
 from margo.search.viterbi import align, viterbi
 from margo.signal.front_end import same_features
 from margo.signal.times import boundary_times
-from margo.tasks.speech import Speech, load, total
+from margo.tasks.speech import Speech, load
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,19 +89,6 @@ def write_grid(path, features: dict, utterance: Aligned) -> None:
         for kind in ("words", "units")
     }
     write_textgrid(path, at[-1], tiers)
-
-
-def count_errors(hmms: HmmSet, chunk) -> np.ndarray:
-    """``[word errors, words, wrong strings, strings]`` of a chunk under the model's own grammar."""
-    hypotheses = [words or () for _, words, _, _ in decode(hmms, np.inf, chunk)]
-    errors = align_words([item.words for item in chunk], hypotheses).errors
-    return np.array([errors.sum(), sum(len(item.words) for item in chunk), (errors > 0).sum(), len(chunk)])
-
-
-def dev_errors(hmms: HmmSet, data: Speech, where) -> dict[str, int]:
-    """Word and string errors on a development set."""
-    errors, _, wrong, _ = total(partial(count_errors, hmms), data, where).tolist()
-    return {"dev_errors": errors, "dev_wrong": wrong}
 
 
 def nbest_lists(hmms: HmmSet, n: int, chunk) -> list[dict]:

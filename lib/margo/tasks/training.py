@@ -67,7 +67,9 @@ def train(criterion, options, step, start=None, folds=None) -> None:
     with step.place() as where:
         corpus = speech.Corpus(data, where, step, models[0] if models else None, lists)
         errors = partial(tuning.judged, data=dev, where=where, options=options) if dev and criterion.picks else None
-        starts = [partial(start, options, data, where, step)] if start else [partial(_same, model) for model in models]
+        starts = [lambda model=model: model for model in models]
+        if start:
+            starts = [partial(start, options, data, where, step)]
         state, reports = fit(step, criterion, starts, corpus, errors)
         meta = {"criterion": criterion.name} | ({"iteration": state.chosen} if criterion.picks else {})
         hmms = replace(state.best, meta={**state.best.meta, **meta})
@@ -86,10 +88,6 @@ def train(criterion, options, step, start=None, folds=None) -> None:
         begun = f" from {step.extra['from']}" if options.also else ""
         step.say(f"{step.name}: the model after {state.chosen} iterations{begun} was the best on "
                  f"{'dev' if dev else 'train'}")  # fmt: skip
-
-
-def _same(hmms: HmmSet) -> HmmSet:
-    return hmms
 
 
 def weighed(hmms: HmmSet, first: dict, criterion, options, data, dev, folds, where, step) -> HmmSet:

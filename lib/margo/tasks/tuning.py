@@ -25,6 +25,7 @@ from margo.tasks import speech
 
 NAME = "grammar.json"  # of a model's folder: what was tried and chosen
 LADDER = (20.0, 10.0, 0.0, -10.0, -20.0, -40.0, -60.0, -80.0, -120.0, -160.0, -240.0)  # penalties in nats
+ERRORS = ("dev_errors", "dev_wrong")
 NEAR = (0.0, 12.0, -12.0, 24.0, -24.0, 40.0, -40.0)  # nats from a model's penalty that trials in training try too
 ROUNDS = 12  # of finer (or further) values, at most
 FOLDS = 5
@@ -39,8 +40,8 @@ class WeightOptions(Knobs):
 
     GROUP = "grammar weights"
     penalties: tuple[str, ...] = knob(
-        ("auto",), "insertion penalties to try on --dev at the end: numbers, auto (a ladder, then finer) or none (the "
-        "start's is kept)", unit="nats", needs={"dev": True},
+        ("auto",), "insertion penalties to try on --dev at the end: numbers, auto (a ladder, then finer; trials in "
+        "training try some near the model's own) or none (the start's is kept)", unit="nats", needs={"dev": True},
     )  # fmt: skip
     scales: tuple[str, ...] = knob(
         ("auto",), "factors of a bigram's log probabilities to try too: numbers, auto or none", needs={"dev": True}
@@ -83,6 +84,11 @@ def count_errors(parts: list[tuple], settings: list[dict], where) -> list[list[i
     return sum(counts).tolist()
 
 
+def errors_on(data: speech.Speech, hmms: HmmSet, where) -> dict[str, int]:
+    """Word and string errors under the model's own grammar, as training reports them."""
+    return dict(zip(ERRORS, *count_errors([(hmms, data)], [{}], where)))
+
+
 def judged(hmms: HmmSet, data: speech.Speech, where, options: WeightOptions) -> tuple[HmmSet, dict[str, int]]:
     """The model, and its word and string errors on ``data``; under the best of some penalties near its own if they are
     to be tuned, of equals the nearest: training moves the best one far, and a model is to be judged as it will be used.
@@ -92,7 +98,7 @@ def judged(hmms: HmmSet, data: speech.Speech, where, options: WeightOptions) -> 
     settings = [{"insertion_penalty": penalty + step} for step in NEAR] if tunes else [{}]
     counts = count_errors([(hmms, data)], settings, where)
     best = min(range(len(settings)), key=lambda n: sum(counts[n]))
-    return with_grammar(hmms, **settings[best]), dict(zip(("dev_errors", "dev_wrong"), counts[best]))
+    return with_grammar(hmms, **settings[best]), dict(zip(ERRORS, counts[best]))
 
 
 def table(hmms: HmmSet, data: speech.Speech, penalties, scales, where) -> str:
