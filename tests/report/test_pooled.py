@@ -27,7 +27,8 @@ def scored(exp, system, mixtures, errors, which="test"):
 @pytest.fixture
 def scores(tmp_path):
     made = {("ml", 1): [3, 2, 1, 0, 2, 3], ("ml", 2): [2, 2, 1, 0, 1, 3], ("mce", 1): [1, 2, 0, 0, 1, 2],
-            ("mce", 2): [1, 1, 0, 1, 0, 2], ("lme-sdp", 1): [1, 1, 0, 0, 1, 2], ("lme-sdp", 2): [0, 1, 0, 0, 0, 2]}  # fmt: skip
+            ("mce", 2): [1, 1, 0, 1, 0, 2], ("lme-sdp", 1): [1, 1, 0, 0, 1, 2],
+            ("lme-sdp", 2): [0, 1, 0, 0, 0, 2]}  # fmt: skip
     return made, [scored(tmp_path, *name, errors) for name, errors in made.items()]
 
 

@@ -8,7 +8,7 @@ from margo.report import svg
 from margo.report.collect import Report
 from margo.report.columns import LEVEL, MEASURES, headings, shown
 from margo.report.style import STYLE
-from margo.report.text import SYNTHETIC, side_tables, durations, heading, protocol, sizes, versions
+from margo.report.text import SYNTHETIC, durations, heading, protocol, side_tables, sizes, versions
 
 COLOUR_RULES = "".join(f".c{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); }} " for n in range(svg.COLOURS))
 FIRST = '<tr class="first">'  # of a system
