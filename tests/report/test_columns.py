@@ -38,7 +38,7 @@ ROWS = [
 def report(rows, weights=()):
     return Report(
         recipe="tidigits", corpus="tidigits", synthetic=False, rows=rows, intervals=[], choices={}, sizes={}, curves={},
-        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), sweeps=[],
+        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), sweeps=[], pooled=[],
         durations=None,
     )  # fmt: skip
 
