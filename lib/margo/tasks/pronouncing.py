@@ -36,7 +36,7 @@ class LexiconOptions(Knobs):
         UNKNOWN, needs={"lexicon": True},
     )  # fmt: skip
     silence_unit: str = knob(
-        "sil", "name of the unit of silence; words that are nothing else are silent", needs={"lexicon": True}
+        "sil", "name of the unit of silence; words that are nothing else are silent", needs={"init": False}
     )
     vocabulary: str = knob(
         "lexicon", "words that can be recognised: all of the lexicon, or those of the transcripts",
