@@ -10,6 +10,7 @@ data as a ``corpus``, which works through chunks of utterances ``(name, x[T, D],
                                           partial of such
     corpus.total(function, hmms, parts)   their sum; utterances in its ``dropped`` are told, and refused if many
     corpus.remember(hmms, make)           ``make()``, kept until another model is asked for
+    corpus.scratch                        room for what grows with the corpus (:mod:`margo.formats.scratch`)
     corpus.strings(hmms)                  ``parts``: strings that were listed for this very model before, or Nones
 
 A new criterion gives :meth:`Criterion.accumulate` and :meth:`Criterion.update`, its name and its options; the other

@@ -259,6 +259,14 @@ def _decode(sound) -> np.ndarray:
 
 
 def _read_sndfile(file, name: str) -> tuple[np.ndarray, int]:
+    rate, channels, unit, declared = plain_wave(file) or (0, 0, 0, 0)
+    if unit and unit == 2 * channels:  # 16-bit PCM: no need of libsndfile, and ten times as fast
+        content = file.read(declared)
+        if len(content) < declared:
+            raise _truncated(name, len(content) // unit, declared // unit)
+        _check_rate(rate, name)
+        samples = np.frombuffer(content, "<i2", declared // unit * channels)
+        return samples.reshape(-1, channels).astype(np.float32), rate
     import soundfile
 
     with _sound_file(file, name) as sound:
