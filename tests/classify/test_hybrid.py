@@ -108,6 +108,25 @@ def test_pure_likelihood_only_climbs():
     assert log_joint(trained, x)[rows, y].mean() > log_joint(start, x)[rows, y].mean() + 0.01
 
 
+def test_adam_is_the_printed_one():
+    """An epoch against Algorithm 1 of Kingma & Ba, with its two bias corrections, on the same batches."""
+    model, x, y = case()
+    options = HybridOptions(rank=2, epochs=1, batch=20, rate=0.01)
+    state, layout = hybrid.begin(model, options)
+    x, y = hybrid.prepare(x, y, 3)
+    after, _ = hybrid.run_epoch(state, layout, x, y, options, 1, np.random.default_rng(5))
+    order, theta, m, v = np.random.default_rng(5).permutation(len(x)), state.flat.copy(), 0.0, 0.0
+    for t, at in enumerate(range(0, len(x), 20), start=1):
+        rows = order[at : at + 20]
+        g = hybrid.loss_gradient(theta, layout, x[rows], y[rows], options)[1].astype(float)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        theta = theta - (0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)).astype(np.float32)
+        if t == 1:  # the first step is as long as the rate wherever there is a slope
+            np.testing.assert_allclose(np.abs(theta - state.flat)[np.abs(g) > 1e-3], 0.01, rtol=1e-2)
+    np.testing.assert_allclose(after.flat, theta, atol=2e-4)
+    assert np.abs(after.flat - state.flat).max() > 0.02
+
+
 def test_an_interrupted_run_goes_on_exactly():
     model, x, y = case()
     options = HybridOptions(rank=2, epochs=4, batch=16)
