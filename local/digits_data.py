@@ -36,7 +36,7 @@ def run(options: Options, step):
     if options.remake:
         tables = preparing.remade(tables, options.remake, np.random.default_rng([options.seed, 1]))
         name = f"{name}-{options.remake} (re-made)"
-    name = options.name or name
+    name = options.name or (name if options.components else f"{name}, no PCA")
     parts = preparing.split(tables, options.dev, np.random.default_rng(options.seed))
     for folder, whiten in (("pca", False), ("white", True)):
         for part, table in preparing.projected(parts, options.components, whiten, step.say).items():

@@ -1,8 +1,8 @@
 """Plot measures of trained classifiers against a setting that they, or what they started from, were trained with.
 
 The error against the ridge of EM ([DA08] Figures 2 and 3, Tables 1a and 2a), or likelihood, margin and error against
-the part of the likelihood ([R18] Figure 1). Models in folders of one name are one line. Writes settings.json and
-plots.json.
+the part of the likelihood ([R18] Figure 1). Models in folders of one name (but for _N) are one line. Writes
+settings.json and plots.json.
 
 Example: steps/plot_settings.py --model exp/digits/ridge/1/gmm-ml_2 exp/digits/ridge/0.1/gmm-ml_2 --setting ridge \
 --data exp/digits/data/pca --out exp/digits/ridges

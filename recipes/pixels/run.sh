@@ -7,7 +7,7 @@
 #   --draws N        drawings of the missing bands (5; the paper has 100)
 source "$(dirname "$0")/../../steps/recipe.sh"
 stages=([0]="data" [10]="maximum likelihood" [11]="conditional likelihood and margin" [13]="references"
-    [14]="missing bands" [16]="score" [17]="report")
+    [14]="missing bands" [17]="score" [18]="report")
 offers="gmm-ml gmm-cl gmm-mm"
 mix="1 3 5 10"
 criteria=$offers
@@ -55,7 +55,7 @@ if stage 14; then  # [PW10] Figure 5(d)
         --repeats "$draws" --references svm-rbf --seed "$seed" --out "$exp/missing"
 fi
 
-if stage 16; then  # [PW10] Figure 5(c)
+if stage 17; then  # [PW10] Figure 5(c)
     for m in $mix; do
         for system in $criteria; do
             run test_gmm --model "$exp/${system}_$m" --data "$exp/data" --system "$system" --out "$exp/test/${system}_$m"
@@ -63,4 +63,4 @@ if stage 16; then  # [PW10] Figure 5(c)
     done
 fi
 
-if stage 17; then report_results; fi
+if stage 18; then report_results; fi

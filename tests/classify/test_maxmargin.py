@@ -193,14 +193,14 @@ def test_every_rival_has_a_hinge_in_sha_and_sauls_objective():
 def test_projected_gradient_comes_to_the_optimum(seed):
     """Within 1 % of SMO's certified optimum; what it reports is the best so far, of the point that comes back."""
     problem, model, *_ = case(seed, cost=2.0)
-    packed, reports = maxmargin.descend(problem, maxmargin.from_classifier(problem, model), 2000)
+    packed, reports = maxmargin.descend(problem, maxmargin.from_classifier(problem, model), 1200)
     objectives = np.array([-report["objective"] for report in reports])
     assert (np.diff(objectives) <= 0).all()
     assert maxmargin.objective(problem, packed) == pytest.approx(objectives[-1], rel=1e-9)
     assert np.linalg.eigvalsh(maxmargin.to_model(problem, packed).psi).min() >= -1e-9
     state, _ = smo.fit(problem, MarginOptions(epochs=2000, gap=1e-4), np.random.default_rng(0))
     assert state.dual <= objectives[-1] <= 1.01 * state.dual
-    theirs, lines = maxmargin.descend(problem, maxmargin.from_classifier(problem, model), 2000, every=True)
+    theirs, _ = maxmargin.descend(problem, maxmargin.from_classifier(problem, model), 300, every=True)
     assert maxmargin.objective(problem, theirs, every=True) < maxmargin.objective(problem, packed, every=True)
 
 

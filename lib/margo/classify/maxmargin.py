@@ -189,35 +189,28 @@ def from_classifier(problem: Problem, model: Classifier) -> np.ndarray:
 def descend(problem: Problem, start, steps: int, every: bool = False, clock=None, seconds: float = np.inf):
     """Projected subgradient after Sha & Saul, on (9) or, with ``every``, on their own (10): ``(packed, reports)``.
 
-    The hinges have kinks, where no short step along a subgradient need lower the objective: steps are 2 / (t + 1), as
-    the ridge's strong convexity asks, and the best seen is kept, of the iterates and of their running mean weighted by
-    t (whose scores are means of scores, so that it costs nothing). No solution is longer than
-    ``sqrt(2 objective)``, which bounds the first steps. The first parameters are ``start`` times the best of a few
-    common factors (scores of a likelihood are far larger than margins of 1). ``clock`` (a function that returns
-    seconds) dates the reports and with ``seconds`` ends it by time, for comparisons.
+    The hinges have kinks, where no short step along a subgradient need lower the objective: steps are 1 / (t + t0), as
+    the ridge's strong convexity asks, and the best iterate is kept. t0 makes the first step as long as the parameters,
+    and no iterate is longer than ``sqrt(2 objective)``, since no solution is. The first parameters are ``start`` times
+    the best of a few common factors (scores of a likelihood are far larger than margins of 1). ``clock`` (a function
+    that returns seconds) dates the reports and with ``seconds`` ends it by time, for comparisons.
     """
-    dims = problem.x.shape[1]
-    began = clock() if clock else 0.0
+    began, dims, ahead = clock() if clock else 0.0, problem.x.shape[1], None
     packed = min((start * part for part in 10.0 ** np.arange(-4.0, 1.0)), key=lambda p: objective(problem, p, every))
-    mean = mean_scores = 0.0
     best, best_value, reports = packed, np.inf, []
     for t in range(1, steps + 1):
-        scores = score_samples(problem.x, *unpack(problem, packed))
-        share = 2.0 / (t + 1.0)
-        mean = (1.0 - share) * mean + share * packed
-        mean_scores = (1.0 - share) * mean_scores + share * scores
-        slack, coefficients = hinges(problem, scores, every)
-        tried = ((packed, slack), (mean, hinges(problem, mean_scores, every)[0]))
-        for point, cost in tried:
-            value = 0.5 * float((point**2).sum()) + problem.cost * cost
-            if value < best_value:
-                best, best_value = point, value
+        slack, coefficients = hinges(problem, score_samples(problem.x, *unpack(problem, packed)), every)
+        square = float((packed**2).sum())
+        if 0.5 * square + problem.cost * slack < best_value:
+            best, best_value = packed, 0.5 * square + problem.cost * slack
         reports.append({"iteration": t, "objective": -best_value, "frames": len(problem.x)})
         if clock:
             reports[-1]["cpu_seconds"] = clock() - began
             if reports[-1]["cpu_seconds"] > seconds:
                 break
-        packed = project(packed - share * (packed - problem.cost * pull(problem, coefficients)), dims)
+        gradient = packed - problem.cost * pull(problem, coefficients)
+        ahead = ahead or np.linalg.norm(gradient) / max(np.sqrt(square), 1e-300)
+        packed = project(packed - gradient / (t + ahead), dims)
         packed = packed * min(1.0, np.sqrt(2.0 * best_value / max(float((packed**2).sum()), 1e-300)))
     return best, reports
 

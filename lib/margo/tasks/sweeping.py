@@ -99,12 +99,12 @@ def deciders(folders, ranks, table: Table, step) -> dict:
 
 def settings_curves(options, step):
     """``(rows, plots)``: for every model the setting that it was trained with, its own or its start's, and measures of
-    it on each set; models in folders of one name are one line."""
+    it on each set; models in folders of one name, but for what follows its last _, are one line."""
     tables = {name: labelled(read_set(options.data, name, step)) for name in options.sets}
     rows = []
     for folder in options.model:
         model, meta = read_model(folder, step, next(iter(tables.values())).names)
-        row = {"line": folder.name, "value": setting_of(folder, options.setting)}
+        row = {"line": folder.name.rpartition("_")[0] or folder.name, "value": setting_of(folder, options.setting)}
         for name, table in tables.items():
             row |= {f"{key}, {name}": value for key, value in measures(model, table, options).items()}
         step.say(f"{folder}: " + ", ".join(f"{key} {value:.4g}" for key, value in row.items() if key != "line"))

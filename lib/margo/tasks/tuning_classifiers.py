@@ -96,6 +96,10 @@ def starts_of(options, folds, step) -> list:
     if not made:
         raise MargoError(f"--init {options.init}: no {record.NAME} that tells how it was trained")
     used = made["options"]
+    if len(folds) == 1 and not used.get("with_dev"):
+        return [classifying.read_model(options.init, step, folds[0][0].names)[0]]
+    if "components" in used:
+        raise MargoError(f"--init {options.init}: its components were chosen on dev; give --folds 1")
     settings = {field.name: used[field.name] for field in dataclasses.fields(GmmOptions)}
     return [fit("train_gmm", settings, None, train, used["seed"]) for train, _ in folds]
 
