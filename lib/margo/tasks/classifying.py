@@ -103,7 +103,7 @@ class HybridTraining:
     def __init__(self, model, table: Table, dev: Table | None, options):
         self.options = options
         self.first, self.layout = hybrid.begin(model, options)
-        self.x, self.y = hybrid.prepare(table.x, table.y, model.classes)
+        self.x, self.y = hybrid.prepare(table.x, table.y, model.classes, self.layout.precision)
         self.dev = (labelled(dev).x, labelled(dev).y) if dev is not None else None
 
     def start(self) -> hybrid.State:
