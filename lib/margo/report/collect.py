@@ -142,7 +142,8 @@ def row_key(score: dict, systems: Systems) -> tuple:
 
 
 def figure(paper: Paper | None, score: dict, metric: str, corpus: str) -> dict | None:
-    printed = paper and paper.find(score["system"], score["mixtures"], score["set"], metric, corpus)
+    task = score.get("task", "")
+    printed = paper and paper.find(score["system"], score["mixtures"], score["set"], metric, corpus, task)
     return {"percent": printed.percent, "source": printed.source} if printed else None
 
 

@@ -79,7 +79,14 @@ def curves(plot: dict) -> list[list[str]]:
     if len({tuple(line["x"]) for line in lines}) != 1 or len(lines[0]["x"]) > MOST_COLUMNS:
         return []
     head = [plot.get("x_label", ""), *(f"{x:g}" for x in lines[0]["x"])]
-    return [head, *([line["name"], *(f"{y:.4g}" for y in line["y"])] for line in lines)]
+    return [head, *([line["name"], *spreads(line)] for line in lines)]
+
+
+def spreads(line: dict) -> list[str]:
+    """The values of a line, with their standard deviations where it has them."""
+    if "sd" not in line:
+        return [f"{y:.4g}" for y in line["y"]]
+    return [f"{y:.4g} \u00b1 {sd:.2g}" for y, sd in zip(line["y"], line["sd"])]
 
 
 def sizes(report: Report) -> list[list[str]]:
