@@ -61,10 +61,13 @@ def heading(task: str, name: str, measured: str) -> str:
 
 
 def chosen_tables(report: Report) -> list[tuple[str, list[list[str]], str]]:
-    """``(title, table, note)`` of what was chosen before the test set was decoded: grammar weights, radii."""
-    return [(title, table(rows, columns), note) for title, rows, columns, note in (
+    """``(title, table, note)`` of what was chosen before the test set was decoded (grammar weights, radii), and of
+    tables that steps made."""
+    chosen = [(title, table(rows, columns), note) for title, rows, columns, note in (
         ("Grammar weights", report.weights, WEIGHTS, WEIGHED), ("Radius of LME's ball", report.sweeps, SWEEPS, SWEPT)
     ) if rows]  # fmt: skip
+    made = [plot for _, plot in report.plots if plot["kind"] == "table"]
+    return chosen + [(plot["title"], [plot["columns"], *plot["cells"]], plot.get("note", "")) for plot in made]
 
 
 def curves(plot: dict) -> list[list[str]]:
