@@ -156,7 +156,7 @@ def curve(system: str, key: str, runs: dict[str, list[dict]]) -> dict | None:
 
 
 def plots_section(report: Report) -> list[str]:
-    figures = [figure(plot, folder) for folder, plot in report.plots]
+    figures = [figure(plot, folder) for folder, plot in report.plots if plot["kind"] != "table"]
     return ["<h2>Plots</h2>", f'<div class="plots">{"".join(figures)}</div>'] if figures else []
 
 

@@ -66,11 +66,13 @@ def heading(task: str, name: str, measured: str) -> str:
 
 def side_tables(report: Report) -> list[tuple[str, list[list[str]], str]]:
     """``(title, table, note)`` of all sizes together, and of what was chosen before the test set was decoded: grammar
-    weights, radii."""
-    return [(title, table(rows, columns), note) for title, rows, columns, note in (
+    weights, radii; and tables that steps made."""
+    ours = [(title, table(rows, columns), note) for title, rows, columns, note in (
         ("Test set: all numbers of mixtures together", report.pooled, COLUMNS, POOLED),
         ("Grammar weights", report.weights, WEIGHTS, WEIGHED), ("Radius of LME's ball", report.sweeps, SWEEPS, SWEPT)
     ) if rows]  # fmt: skip
+    made = [plot for _, plot in report.plots if plot["kind"] == "table"]
+    return ours + [(plot["title"], [plot["columns"], *plot["cells"]], plot.get("note", "")) for plot in made]
 
 
 def curves(plot: dict) -> list[list[str]]:
