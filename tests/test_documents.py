@@ -21,8 +21,8 @@ PAGES = ("ten_minutes", "alignment", "recipes", "from_htk", "from_kaldi")  # in 
 
 @pytest.fixture(scope="module")
 def place(root, tmp_path_factory):
-    """A folder with a run of the recipe tidigits (tiny, synthetic), recordings of four people in ``mine``, and a command
-    ``margo`` whose recipes of words take few iterations."""
+    """A folder with a run of the recipe tidigits (tiny, synthetic), recordings of four people in ``mine``, and a
+    command ``margo`` whose recipes of words take few iterations."""
     pytest.importorskip("espeakng_loader", reason="the embedded corpora's voice is missing (margo-speech[corpora])")
     folder = tmp_path_factory.mktemp("documents")
     (folder / "bin").mkdir()
@@ -40,7 +40,7 @@ exec "{sys.executable}" -m margo "$@"
     people = dict(zip(sorted({*speakers.values()}), ("anna", "ben", "carla", "dora")))
     counts = dict.fromkeys(people.values(), 0)
     wavs = [line.split() for line in (folder / "exp/tidigits/data/train/wav.scp").read_text().splitlines()]
-    for utterance, wav in sorted(wavs, key=lambda row: len(text[row[0]].split()) != 3):  # the first ones have three words
+    for utterance, wav in sorted(wavs, key=lambda row: len(text[row[0]].split()) != 3):  # of three words first
         if who := people.get(speakers[utterance]):
             counts[who] += 1
             place = folder / "mine" / who / f"{counts[who]:03d}"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from margo.estimate.moves import blend
 from margo.formats.models import pack_many, unpack_many
 from margo.runtime import epochs
 
@@ -104,7 +103,7 @@ class Training:
         """At the end of a start: its best model joins the mean, which dev judges after the last of them. Models that
         have come to differ in shape have no mean."""
         if state.lap:
-            mean = blend(state.mean, state.own, 1 / (state.lap + 1)) if state.mean else None
+            mean = self.criterion.blend(state.mean, state.own, 1 / (state.lap + 1)) if state.mean else None
         else:
             mean = state.own
         state = replace(state, mean=mean)
