@@ -19,7 +19,7 @@ from pathlib import Path
 from margo.knobs import Knobs, knob
 from margo.runtime.step import Parallel, main
 
-OF_PEOPLE = {"recording": True}
+OF_PEOPLE = {"data": False}
 
 
 @dataclass(frozen=True)

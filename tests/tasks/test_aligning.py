@@ -168,7 +168,7 @@ def test_words_as_the_model_spells_them():
     ("--model m a.wav one two", "in quotes"),
     ("--model m --data d a.wav", "expected either a recording"),
     ("--model m --data d", "--data needs --out"),
-    ("--model m --data d --out o --eaf x", "--eaf needs --recording"),
+    ("--model m --data d --out o --eaf x", "--eaf does nothing with --data"),
 ])  # fmt: skip
 def test_command_lines_that_are_refused(root, words, says):
     done = subprocess.run([sys.executable, root / "steps" / "align.py", *words.split()], capture_output=True, text=True)
