@@ -1,7 +1,7 @@
 """CTM and TextGrid: what is written comes back."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margo.errors import MargoError
@@ -32,6 +32,7 @@ def test_ctm_faults(tmp_path):
     assert all(f"line {n}" in str(error.value) for n in (4, 5, 6)) and "line 3" not in str(error.value)
 
 
+@settings(deadline=None)  # files are written
 @given(
     lengths=st.lists(st.integers(1, 5000), min_size=1, max_size=12),
     labels=st.lists(st.text('ab"ü \n', max_size=4), min_size=12, max_size=12),
