@@ -119,6 +119,9 @@ class Step:
             lacks = lacks or f"no file {wanted}"
         elif folder.is_dir() and not any(folder.iterdir()):
             lacks = lacks or "an empty folder"
+        inside = sorted(path.parent.name for path in folder.glob(f"*/{wanted}")) if lacks == f"no file {wanted}" else []
+        if inside:  # the folder above was named: no stage is wanting
+            raise MargoError(f"{folder}: {lacks}; there is one in each of its folders {' '.join(inside)}")
         changed = "" if lacks else record.altered(folder, current)
         if lacks or changed:
             stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)
