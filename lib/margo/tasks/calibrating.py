@@ -25,6 +25,7 @@ from margo.tasks.recognising import pause_graph, quiet_score
 
 SCALES = (0.1, 0.05, 0.2, 0.025, 0.4)  # of equals the first
 MOST, FEWEST = 400, 20  # utterances that are listened to; right words that it takes
+ARCS = 400_000  # utterances times arcs of the graph, at most: large vocabularies have fewer utterances listened to
 SECONDS = (0.3, 0.5, 0.8, 1.2, 2.0, 3.5)
 CLIP = 0.001  # confidences are taken to be this far from 0 and 1, lest one word decide
 
@@ -94,7 +95,8 @@ def calibrated(hmms: HmmSet, parts: list[tuple], source: str, where) -> HmmSet:
     rate, rows = options.sample_rate, []
     if options.cmvn == "speaker" or not rate:
         return hmms
-    every = -(-sum(len(data.items) for _, data in parts) // MOST)
+    most = max(FEWEST, min(MOST, ARCS // recognition_graph(hmms).n_arcs))
+    every = -(-sum(len(data.items) for _, data in parts) // most)
     for model, data in parts:
         chunks = replace(data, items=data.items[::every]).chunks
         rows += map_chunks(partial(heard_in_speech, model), chunks, where)
