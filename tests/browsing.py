@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,8 @@ class Browser:
         self.errors = open(folder / "chromium.log", "w+")  # noqa: SIM115 (open to the end)
         self.process = subprocess.Popen(command, stderr=self.errors, stdout=subprocess.DEVNULL)
         self.number, self.said, self.session = 0, [], None
-        self.socket = connect(self._address(folder / "chromium.log"), max_size=None, proxy=None)
+        self.held = ExitStack()
+        self.socket = self.held.enter_context(connect(self._address(folder / "chromium.log"), max_size=None, proxy=None))
         targets = self.call("Target.getTargets")["targetInfos"]
         page = next(each["targetId"] for each in targets if each["type"] == "page")
         self.session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
@@ -114,7 +116,7 @@ class Browser:
             document.documentElement.scrollWidth > document.documentElement.clientWidth ? ['the page itself'] : [])""")
 
     def close(self) -> None:
-        self.socket.close()
+        self.held.close()
         self.process.terminate()
         self.process.wait(30)
         self.errors.close()

@@ -13,6 +13,7 @@ from margo.signal.mfcc import compute_features
 from margo.tasks import speech
 from margo.tasks.calibrating import SCALES, calibrated, heard_in_noise, noises
 from margo.tasks.recognising import Recogniser
+from runs import run_step
 from tones import RATE, tone, tone_model
 
 PITCHES = dict(zip("abcdefgh", (250, 330, 440, 580, 770, 1000, 1350, 1800)))
@@ -75,3 +76,38 @@ def test_noises_are_the_same_every_time_and_long_enough(model):
     assert all(np.isfinite(samples).all() and np.abs(samples).max() < 32768 for samples in one.values())
     options = MfccOptions(sample_rate=RATE)
     assert np.array_equal(heard_in_noise(model, options, RATE), heard_in_noise(model, options, RATE))
+
+
+@pytest.fixture(scope="module")
+def digits(corpora, root, tmp_path_factory):
+    """A model of real digits, trained on a few recordings of each speaker, with dev; and recordings of others."""
+    place, sets = tmp_path_factory.mktemp("digits"), {"train": range(20, 26), "dev": range(10, 13), "test": range(2)}
+    speakers = ("george", "jackson", "lucas", "nicolas", "theo", "yweweler")
+    for name, numbers in sets.items():
+        rows = [datadir.Utterance(f"{who}-{digit}-{n}", who, (f"d{digit}",),
+                                  str(corpora / "fsdd" / "recordings" / f"{digit}_{who}_{n}.wav"))
+                for digit in range(10) for who in speakers for n in numbers]  # fmt: skip
+        datadir.write(place / "data" / name, rows)
+        run_step(root, "make_mfcc", place / "mfcc" / name, data=place / "data" / name)
+    run_step(root, "train_ml", place / "ml_1", data=place / "mfcc" / "train", dev=place / "mfcc" / "dev", iterations=6,
+             states=8, silence_states=3)  # fmt: skip
+    return Recogniser(place / "ml_1"), datadir.read(place / "data" / "test")
+
+
+def test_real_digits_are_believed_and_a_second_of_noise_is_not(digits):
+    recogniser, test = digits
+    assert recogniser.hmms.meta["confidence"]["chosen_on"] == "dev"
+    rng, rate = np.random.default_rng(21), recogniser.options.sample_rate
+    for seconds in (0.5, 1.0, 1.0, 1.0, 2.0):
+        for name, samples in noises(rate, seconds, rng).items():
+            found = recogniser.transcribe((samples, rate))["words"] if name != "rumble" else []  # which is like speech
+            assert all(word["confidence"] < 0.5 for word in found), (name, seconds, found)
+    sure, right, kept = [], [], 0
+    for utterance in test:
+        words = recogniser.transcribe(utterance.audio)["words"]
+        kept += bool(words)
+        sure += [word["confidence"] for word in words]
+        right += [(word["word"],) == utterance.words for word in words]
+    assert kept >= 0.98 * len(test)
+    assert np.mean(sure) == pytest.approx(np.mean(right), abs=0.08)  # as sure as they are right
+    assert np.mean(np.array(sure)[right]) > np.mean(np.array(sure)[~np.array(right)]) + 0.1

@@ -16,7 +16,7 @@ COLOUR_RULES = "".join(f".c{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c
 FIRST = '<tr class="first">'  # of a system
 TERMS = {
     "WER": "word error rate: substituted, deleted and inserted words, in per cent of the words said",
-    "PER": "phone error rate: the same of phones",
+    "PER": "phone error rate: substituted, deleted and inserted phones, in per cent of the phones said",
     "error": "samples given a wrong class, in per cent",
     "SER": "string error rate: utterances with any error, in per cent",
     "95 %": "interval that holds the true rate in 95 of 100 such tests, by bootstrap",
@@ -137,14 +137,15 @@ def details_section(details: Details) -> list[str]:
     if details.speakers:
         keys = ("speaker", "utterances", "words", "errors", "wrong")
         rows = [[*(str(each[key]) for key in keys), f"{each['percent']:.2f}"] for each in details.speakers]
-        table = plain_table([["speaker", "utterances", "words", "errors", "wrong utterances", "%"], *rows])
+        units = "phones" if measure(row) == "per" else "words"
+        table = plain_table([["speaker", "utterances", units, "errors", "wrong utterances", "%"], *rows])
         summary = f"<summary>{len(rows)} speakers, the worst first</summary>"
         parts.append(f"<h3>Speakers</h3><details{' open' * (len(rows) <= 12)}>{summary}{table}</details>")
     if details.examples:
         shown = "".join(map(example, details.examples))
         told = f"{len(details.examples)} of {wrong} utterances that were not understood, those with most errors first."
-        parts.append(f'<h3>Wrong utterances</h3><p class="soft">{told} Both strings are aligned by force; words in '
-                     f'colour are wrong.</p><div class="examples">{shown}</div>')  # fmt: skip
+        parts.append(f'<h3>Wrong utterances</h3><p class="soft">{told} Both strings are aligned by force; what is '
+                     f'in colour is wrong.</p><div class="examples">{shown}</div>')  # fmt: skip
     return parts
 
 

@@ -37,7 +37,8 @@ WAITING = 8  # recordings at most, beside the one that is worked on
 def about(recogniser: Recogniser, name: str, seconds: float) -> dict:
     """What the page says of the model before anything is heard."""
     hmms = recogniser.hmms
-    states = [sum(hmms.units[hmms.unit_index[unit]].n_states for unit in hmms.lexicon[word]) for word in hmms.words]
+    sizes = {unit.name: unit.n_states for unit in hmms.units}
+    states = [max(sum(sizes[unit] for unit in way.units) for way in hmms.lexicon[word]) for word in hmms.words]
     return {"name": name, "words": list(hmms.words), "states": states, "gaussians": hmms.pool.n_gaussians,
             "criterion": hmms.meta.get("criterion", ""), "rate": recogniser.options.sample_rate, "seconds": seconds,
             "grammar": hmms.meta.get("grammar", {}).get("kind", "loop")}  # fmt: skip

@@ -26,6 +26,7 @@ from margo.signal.times import boundary_times
 SCALE = 0.1  # of acoustic scores in confidences, for models that were not calibrated (margo.tasks.calibrating)
 SURE = 0.02  # a word that is hardly one is left out; less sure ones have little confidence
 CHOSEN = {"scale?": float, "belief?": [float]}  # of margo.tasks.calibrating
+CELLS = 20_000_000  # frames times nodes of the graph, up to which a runner-up is looked for: 160 MB
 COLUMNS, ROWS = 900, 96  # of pictures, at most
 
 
@@ -113,6 +114,8 @@ class Recogniser:
         return found
 
     def _runner_up(self, heard: Heard) -> dict:
+        if heard.scores.shape[0] * self.graph.n_nodes > CELLS:
+            return {}
         best, *others = nbest(self.graph, heard.scores, 2)
         if not others:
             return {}
@@ -130,11 +133,11 @@ class Recogniser:
         """``[word, state of it]`` of every frame, both -1 outside of words."""
         places = np.full((len(path.nodes), 2), -1)
         for word in path.words:
-            units = (self.hmms.unit_index[name] for name in self.hmms.lexicon[self.hmms.words[word.index]])
-            states = np.concatenate([self.hmms.units[unit].states for unit in units])
-            first = int(np.argmax(states == path.states[word.start])) - path.nodes[word.start]
-            places[word.start : word.end, 0] = word.index
-            places[word.start : word.end, 1] = first + path.nodes[word.start : word.end]
+            places[word.start : word.end, 0], before = word.index, 0
+            for unit in (each for each in path.units if word.start <= each.start < word.end):
+                own, frames = self.hmms.units[unit.index].states, slice(unit.start, min(unit.end, word.end))
+                places[frames, 1] = before + np.argmax(own == path.states[frames, None], axis=1)
+                before += len(own)
         return places.tolist()
 
     def align(self, recording, words, channel: int | None = None) -> dict:
