@@ -36,7 +36,8 @@ class Browser:
         self.process = subprocess.Popen(command, stderr=self.errors, stdout=subprocess.DEVNULL)
         self.number, self.said, self.session = 0, [], None
         self.held = ExitStack()
-        self.socket = self.held.enter_context(connect(self._address(folder / "chromium.log"), max_size=None, proxy=None))
+        address = self._address(folder / "chromium.log")
+        self.socket = self.held.enter_context(connect(address, max_size=None, proxy=None))
         targets = self.call("Target.getTargets")["targetInfos"]
         page = next(each["targetId"] for each in targets if each["type"] == "page")
         self.session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
