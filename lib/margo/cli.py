@@ -15,7 +15,7 @@ from margo.formats.systems import HOME
 from margo.runtime.options import nearest
 
 GROUPS = {
-    "using a model": "recognise decode nbest align score score_alignment compare show",
+    "using a model": "recognise serve decode nbest align score score_alignment compare show",
     "from and to HTK and Kaldi": "import_htk export_htk import_kaldi export_kaldi",
     "data and features": "validate_data folder_data lhotse_data augment make_mfcc make_tables",
     "training word models": "train_ml train_mce train_mmi train_mm train_lme sweep_radius",
