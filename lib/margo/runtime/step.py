@@ -22,8 +22,8 @@ from margo.runtime import lock, record
 from margo.runtime.options import RUNNING, parse
 
 EXTRAS = {"classify": "sklearn optuna h5py", "solvers": "cvxpy clarabel scs", "mosek": "mosek", "sphere": "av",
-          "cluster": "distributed dask_jobqueue threadpoolctl",
-          "corpora": "espeakng_loader", "pandas": "pandas"}  # fmt: skip
+          "cluster": "distributed dask_jobqueue threadpoolctl", "corpora": "espeakng_loader", "pandas": "pandas",
+          "elan": "pympi", "augment": "librosa", "lhotse": "lhotse"}  # fmt: skip
 WANTED = {  # the file that a folder of such a step must have, whoever made it
     "make_mfcc": "feats.scp", "train_ml": "model.npz", "train_gmm": "model.npz", "nbest": "nbest.jsonl",
     "decode": "hyp", "align": "ali.ctm",
