@@ -171,34 +171,30 @@ def test_slurm_without_sbatch_is_one_line(tmp_path, monkeypatch):
         pass
 
 
-@pytest.fixture
-def sbatch(tmp_path, monkeypatch):
-    """A stand-in for Slurm: sbatch keeps the job's script and runs it here, scancel ends it."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    programs = {
-        "sbatch": f'cp "$1" {tmp_path}/job.sh\nsetsid bash {tmp_path}/job.sh >{tmp_path}/job.log 2>&1 &\n'
-        'echo "Submitted batch job $!"',
-        "scancel": 'kill -- "-$1"',
-    }
+def test_jobs_of_slurm_have_the_settings_of_the_file(tmp_path, monkeypatch):
+    """With stand-ins for sbatch, which keeps the job's script and starts nothing, and for scancel."""
+    programs = {"sbatch": 'cp "$1" job.sh\necho "Submitted batch job 17"', "scancel": 'echo "$1" > ended'}
     for name, text in programs.items():
-        (folder / name).write_text(f"#!/bin/bash\n{text}\n")
-        (folder / name).chmod(stat.S_IRWXU)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_jobs_of_slurm_have_the_settings_of_the_file_and_do_the_work(sbatch):
-    (sbatch / "slurm.toml").write_text(
+        (tmp_path / name).write_text(f"#!/bin/bash\ncd {tmp_path}\n{text}\n")
+        (tmp_path / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "slurm.toml").write_text(
         '[cluster]\nworkers = 1\nmemory = "500MB"\nqueue = "short"\naccount = "speech"\nwalltime = "00:10:00"\n'
         'interface = "lo"\n'
     )
-    with on(str(sbatch / "slurm.toml"), timeout=180.0) as where:
-        assert list(map_chunks(square, range(5), where)) == [0, 1, 4, 9, 16]
-    script = (sbatch / "job.sh").read_text()
+    with pytest.raises(MargoError, match="it has no workers, after 3 s"), on(str(tmp_path / "slurm.toml"), timeout=3.0):
+        pass
+    script = (tmp_path / "job.sh").read_text()
     for directive in ("-p short", "-A speech", "--mem=477M", "-t 00:10:00", "--cpus-per-task=1"):
         assert f"#SBATCH {directive}" in script, script
+    assert (tmp_path / "ended").read_text() == "17\n", "a job that is not waited for any more is taken back"
+
+
+@pytest.mark.skipif(not shutil.which("sbatch"), reason="Slurm is not installed")
+def test_jobs_of_slurm_do_the_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with on("slurm", timeout=120.0) as where:
+        assert list(map_chunks(square, range(5), where)) == [0, 1, 4, 9, 16]
 
 
 def test_tls_lets_in_who_has_the_certificates_and_nobody_else(tmp_path):
