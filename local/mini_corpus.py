@@ -303,7 +303,8 @@ PLANS = {"tidigits": plan_tidigits, "isolet": plan_isolet, "timit": plan_timit, 
 def generator_digest() -> str:
     """What the bytes depend on beside the arguments: this program and its lists."""
     sources = [ROOT / "local" / name for name in ("mini_corpus.py", "mini_voice.py", "mini_labels.py")]
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in [*sources, SENTENCES, SPEAKER_LISTS, DICTIONARY])).hexdigest()
+    sources += [SENTENCES, SPEAKER_LISTS, DICTIONARY]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def checksum(folder: Path) -> tuple[int, str]:
