@@ -78,9 +78,10 @@ def train(criterion, options, step, start=None, folds=None, select=None) -> None
         meta = {"criterion": criterion.name} | ({"iteration": state.chosen} if criterion.picks else {})
         hmms = replace(state.best, meta={**state.best.meta, **meta})
         step.extra["chosen"] = state.chosen
+        mean = state.source == len(starts)
         if options.also:
-            step.extra["from"] = str(folders[state.source])
-        first = weights_of(models[state.source] if models else hmms)
+            step.extra["from"] = "the mean of all starts' best" if mean else str(folders[state.source])
+        first = weights_of(models[0 if mean else state.source] if models else hmms)
         hmms = weighed(hmms, first, criterion, options, data, dev, folds, where, step)
     write_model(step.output("model.npz"), hmms)
     if plots := criterion.plots(reports):
@@ -90,8 +91,8 @@ def train(criterion, options, step, start=None, folds=None, select=None) -> None
     if criterion.picks:
         step.extra["cost"] = state.cost
         begun = f" from {step.extra['from']}" if options.also else ""
-        step.say(f"{step.name}: the model after {state.chosen} iterations{begun} was the best on "
-                 f"{'dev' if dev else 'train'}")  # fmt: skip
+        told = "mean of the best models from all starts" if mean else f"model after {state.chosen} iterations{begun}"
+        step.say(f"{step.name}: the {told} was the best on {'dev' if dev else 'train'}")
 
 
 def weighed(hmms: HmmSet, first: dict, criterion, options, data, dev, folds, where, step) -> HmmSet:
