@@ -289,10 +289,11 @@ def table_cases() -> dict[str, Case]:
 def model_cases() -> dict[str, Case]:
     from margo.classify.gmm import Classifier
     from margo.classify.maxmargin import MaxMargin
-    from margo.formats import atomic, classifiers, htk, htk_kinds, htk_net, kaldi_models, lexicon, models
+    from margo.formats import arpa, atomic, classifiers, htk, htk_kinds, htk_net, kaldi_models, lexicon, models
     from margo.gaussian.pool import GaussianPool
     from margo.model.grammar import grammar
     from margo.model.hmm import HmmSet, Unit
+    from margo.model.ngram import witten_bell
     from margo.signal.front_end import MfccOptions, describe
 
     means = np.arange(6.0).reshape(3, 2)
@@ -339,6 +340,11 @@ def model_cases() -> dict[str, Case]:
             {"dict": packed(lexicon.write_lexicon, hmms.lexicon) + b"two [two] 0.5 t uw\nfour f\nfour(2) f r\n"},
             "dict",
             lambda f: lexicon.read_lexicon(f / "dict"),
+        ),
+        "read_arpa": Case(
+            {"lm": packed(arpa.write_arpa, witten_bell([("one", "two"), ("two",)], ("one", "two"), 3))},
+            "lm",
+            lambda f: arpa.read_arpa(f / "lm"),
         ),
         "read_net": Case(
             {"a.slf": b"base=10\n" + packed(htk_net.write_net, hmms)},
