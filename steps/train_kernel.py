@@ -38,12 +38,13 @@ def run(options: Options, step):
         for made, told in step.progress(done, len(tasks), "runs trained"):
             arrays |= made
             lines += told
-    meta = {"space": options.space, "mixtures": options.mixtures, "runs": len(tasks), "files": len(files)}
+    meta = {"space": options.whole_space, "mixtures": options.mixtures, "runs": len(tasks), "files": len(files)}
     kernels.write_systems(step.output("model.npz"), meta, arrays)
     progress = kernels.summed(lines)
     kernels.write_lines(step.output("pairs.jsonl"), lines)
     kernels.write_lines(step.output("progress.jsonl"), progress)
-    step.say(f"{options.space}, {options.mixtures} mixtures, {len(tasks)} runs: W {progress[0]['objective']:.1f} -> "
+    named = f"{options.whole_space}, {options.mixtures} mixtures, {len(tasks)} runs"
+    step.say(f"{named}: W {progress[0]['objective']:.1f} -> "
              f"{progress[-1]['objective']:.1f} in at most {len(progress) - 1} steps")  # fmt: skip
 
 

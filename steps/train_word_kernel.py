@@ -21,7 +21,6 @@ class Options(KernelOptions, Parallel):
     data: Path = knob(help="feature folder to train on")
     out: Path = knob(help="folder to write")
     window: int = knob(-1, "frames apart up to which time correlation enters second derivatives; -1 is all", least=-1)
-    features: int = knob(0, "scores to keep, by Fisher ratio; 0 is all", least=0)
     per_frame: bool = knob(True, "divide the scores of an utterance by its length")
 
 
@@ -42,7 +41,7 @@ def run(options: Options, step):
         chunks = word_kernels.pair_chunks(frames, labels, len(hmms.words))
         training = map_chunks(partial(word_kernels.train_chunk, hmms, options), chunks, where)
         made = list(step.progress(training, count, "pairs trained"))
-    meta = {"space": options.space, "per_frame": options.per_frame, "pairs": count}
+    meta = {"space": options.whole_space, "per_frame": options.per_frame, "pairs": count}
     write_model(step.output("model.npz"), hmms)
     word_kernels.write_pairs(step.output("kernels.npz"), meta, made)
     lines = [line for *_, told in made for line in told]
@@ -51,7 +50,7 @@ def run(options: Options, step):
     kernels.write_lines(step.output("progress.jsonl"), progress)
     lowered = sum(told[-1]["objective"] < told[0]["objective"] for *_, told in made)
     before, after = progress[0]["objective"], progress[-1]["objective"]
-    step.say(f"{options.space}: W {before:.3f} -> {after:.3f}, lower in {lowered} of {count} pairs")
+    step.say(f"{options.whole_space}: W {before:.3f} -> {after:.3f}, lower in {lowered} of {count} pairs")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from margo.runtime.options import nearest
 GROUPS = {
     "using a model": "recognise decode nbest align score score_alignment compare show",
     "from and to HTK and Kaldi": "import_htk export_htk import_kaldi export_kaldi",
-    "data and features": "validate_data make_mfcc make_tables",
+    "data and features": "validate_data folder_data lhotse_data augment make_mfcc make_tables",
     "training word models": "train_ml train_mce train_mmi train_mm train_lme sweep_radius",
     "classifiers of samples": "train_gmm train_ebw train_hybrid train_margin test_gmm tune sweep_labels sweep_missing "
     "test_peers plot_boundary plot_progress plot_settings draw_samples choose_components",

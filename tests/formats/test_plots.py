@@ -24,6 +24,7 @@ def test_round_trip(tmp_path):
         ({"title": "t", "kind": "histogram", "series": [{"edges": [1], "counts": [1]}]}, "one more number in edges"),
         ({"title": "t", "kind": "heatmap", "values": [[1], [1, 2]]}, "rows of numbers of one length"),
         ({"title": "t", "kind": "heatmap", "values": [[1]], "rows": ["a", "b"]}, "2 labels for 1 rows"),
+        ({"title": "t", "kind": "table", "columns": ["a"], "cells": [["1", "2"]]}, "as many texts as"),
         ({"title": "t", "kind": "image", "source": "https://x/y.png"}, "data:image/"),
         ({"title": "t", "kind": "scatter", "region": {"values": [[1]], "x": [0, 1]}}, "region: no y"),
     ],

@@ -1,6 +1,7 @@
 """Score-spaces of hidden Markov models against enumeration of paths, the printed (46) and finite differences."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,7 +106,9 @@ def test_likelihood_and_derivatives_against_all_paths(fixed):
 
 @pytest.mark.parametrize("per_frame", [False, True])
 @pytest.mark.parametrize("fixed", [0, 1])
-@pytest.mark.parametrize("space", ["ll", "llr", "fisher", "llr-mean", "llr-mean-var"])
+@pytest.mark.parametrize(
+    "space", ["ll", "llr", "fisher", "llr-mean", "llr-var", "llr-mean-var", "ll-mean-weight", "fisher-weight"]
+)
 def test_pullback_against_finite_differences(space, fixed, per_frame):
     rng = np.random.default_rng(2)
     models = [make_model(rng, fixed=fixed), make_model(rng, states=2, mixtures=1, fixed=fixed)]
@@ -121,7 +124,7 @@ def test_pullback_against_finite_differences(space, fixed, per_frame):
     assert relative(analytic, numeric(total, hmm_scorespace.to_vector(models, models))) < 1e-6
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "block"])
+@pytest.mark.parametrize("kind", ["diagonal", "block", "full"])
 def test_gradient_of_the_objective_with_the_metric_moving(kind):
     rng = np.random.default_rng(3)
     models = [make_model(rng, states=2), make_model(rng, states=2)]
@@ -131,12 +134,43 @@ def test_gradient_of_the_objective_with_the_metric_moving(kind):
 
     def objective(vector):
         phi, _ = hmm_scorespace.score(hmm_scorespace.from_vector(vector, models), frames, "llr-mean-var")
-        return -0.5 * kernel_energy(phi, coefficients, measure(phi, kind, blocks))
+        return -0.5 * kernel_energy(phi, coefficients, measure(phi, kind, blocks, 1e-2))
 
     phi, pullback = hmm_scorespace.score(models, frames, "llr-mean-var")
-    gradients = pullback(score_gradient(phi, coefficients, measure(phi, kind, blocks)))
+    gradients = pullback(score_gradient(phi, coefficients, measure(phi, kind, blocks, 1e-2)))
     analytic = hmm_scorespace.gradient_to_vector(models, models, gradients)
     assert relative(analytic, numeric(objective, hmm_scorespace.to_vector(models, models))) < 1e-6
+
+
+def test_weights_scores_are_derivatives_by_logits():
+    rng = np.random.default_rng(13)
+    model, frames = make_model(rng), make_frames(rng)
+    phi, _ = hmm_scorespace.score([model], frames, "ll-weight", per_frame=False)
+
+    def likelihood(logits, i):
+        whole = logits.reshape(3, 2)
+        pool = replace(model.pool, log_weights=(whole - logsumexp(whole, axis=1, keepdims=True)).ravel())
+        return hmm_scorespace.score([replace(model, pool=pool)], frames, "ll", per_frame=False)[0][i, 0]
+
+    for i in range(frames.count):
+        assert relative(phi[i, 1:], numeric(lambda v, i=i: likelihood(v, i), model.pool.log_weights)) < 1e-6
+
+
+def test_sharp_models_have_the_gradient_of_every_path():
+    """Densities hundreds of nats apart: what is left out as negligible changes nothing that can be seen."""
+    rng = np.random.default_rng(14)
+    models = [make_model(rng, fixed=1), make_model(rng, states=2, fixed=1)]
+    models = [replace(model, pool=replace(model.pool, covariances=0.01 * model.pool.variances)) for model in models]
+    frames = make_frames(rng, (9, 12, 7), fixed=1)
+    phi, pullback = hmm_scorespace.score(models, frames, "llr-mean-var")
+    weights = rng.normal(size=phi.shape)
+
+    def total(vector):
+        moved = hmm_scorespace.from_vector(vector, models)
+        return float((weights * hmm_scorespace.score(moved, frames, "llr-mean-var")[0]).sum())
+
+    analytic = hmm_scorespace.gradient_to_vector(models, models, pullback(weights))
+    assert relative(analytic, numeric(total, hmm_scorespace.to_vector(models, models))) < 1e-5
 
 
 def second_derivatives(model, x, window):

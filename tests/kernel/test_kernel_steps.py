@@ -143,7 +143,7 @@ def letters(tmp_path_factory):
 
 def test_word_kernels_see_what_the_models_do_not(root, letters):
     call(root, letters, "train_word_kernel", "--init", "ml", "--data", "train", "--space", "llr-mean", "--iterations",
-         10, "--step", 0.1, "--out", "kernel")  # fmt: skip
+         10, "--length", 0.1, "--out", "kernel")  # fmt: skip
     lines = [json.loads(line) for line in (letters / "kernel" / "pairs.jsonl").read_text().splitlines()]
     assert all(line["change"] <= 0 for line in lines) and lines[-1]["objective"] < lines[0]["objective"]
     call(root, letters, "test_word_kernel", "--model", "kernel", "--data", "train", "test", "--out", "scored")

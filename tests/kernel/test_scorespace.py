@@ -11,9 +11,12 @@ from margo.errors import MargoError
 from margo.gaussian.mixtures import log_mixtures
 from margo.gaussian.pool import GaussianPool
 from margo.kernel import scorespace
-from margo.kernel.metric import measure, score_gradient
+from margo.kernel.metric import METRICS, measure, score_gradient
 from margo.kernel.scorespace import SPACES, by_class, fit_mixtures, from_vector, moving_scores, to_vector
 from oracles import kernel_energy
+
+WHOLE = [*SPACES, "llr-mean-weight", "llr-second", "ll-mean-var-weight-second", "fisher-weight",
+         "fisher1-weight-second"]  # fmt: skip
 
 
 def make_pool(rng, classes=2, mixtures=3, dims=2) -> GaussianPool:
@@ -73,12 +76,37 @@ def test_scores_are_the_derivatives_of_the_likelihoods():
                 assert relative(phi[i, first : first + size], expected) < 1e-6
 
 
-@pytest.mark.parametrize("space", SPACES)
+def of(space: str) -> dict:
+    """As many models as the space needs."""
+    return {"classes": 1 if space.startswith("fisher1") else 2}
+
+
+def test_weights_and_second_derivatives_are_those_of_the_likelihoods():
+    rng = np.random.default_rng(12)
+    pool, x = make_pool(rng, classes=1), rng.normal(size=(4, 2))
+    phi, _ = scorespace.score(pool, x, "ll-weight-second")
+    for i in range(len(x)):
+
+        def likelihood(logits, i=i):
+            return log_mixtures(replace(pool, log_weights=logits - logsumexp(logits)), x)[i, 0]
+
+        assert relative(phi[i, 1:4], numeric(likelihood, pool.log_weights)) < 1e-6
+        for k in range(6):  # a mean's own second derivative: that of its first one
+
+            def first(value, i=i, k=k):
+                means = pool.means.copy()
+                means.flat[k] = value[0]
+                return scorespace.score(replace(pool, means=means), x, "ll-mean")[0][i, 1 + k]
+
+            assert relative(phi[i, [4 + k]], numeric(first, pool.means.flat[[k]])) < 1e-6
+
+
+@pytest.mark.parametrize("space", WHOLE)
 def test_pullback_is_the_transposed_derivative_of_the_scores(space):
     rng = np.random.default_rng(3)
-    pool, x = make_pool(rng), rng.normal(size=(6, 2))
+    pool, x = make_pool(rng, **of(space)), rng.normal(size=(6, 2))
     weights = rng.normal(size=scorespace.score(pool, x, space)[0].shape)
-    start = replace(make_pool(rng), log_weights=pool.log_weights)
+    start = replace(make_pool(rng, **of(space)), log_weights=pool.log_weights)
 
     def total(vector):
         return float((weights * scorespace.score(from_vector(vector, start), x, space)[0]).sum())
@@ -89,21 +117,21 @@ def test_pullback_is_the_transposed_derivative_of_the_scores(space):
 
 
 @pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize("kind", ["none", "diagonal", "block"])
-@pytest.mark.parametrize("space", ["llr", "llr-mean", "llr-mean-var"])
+@pytest.mark.parametrize("kind", METRICS)
+@pytest.mark.parametrize("space", ["llr", "llr-mean", "llr-mean-var", "ll-var", "fisher1", "llr-mean-weight-second"])
 def test_gradient_of_the_objective_moves_the_metric_too(space, kind, columns):
     """[L04] (36)-(40): the kernel's gradient with G recomputed from the scores at every point."""
     rng = np.random.default_rng(4)
-    pool, x = make_pool(rng, mixtures=2), rng.normal(size=(20, 2))
+    pool, x = make_pool(rng, mixtures=2, **of(space)), rng.normal(size=(30, 2))
     coefficients = rng.normal(size=(len(x), columns))
-    block = scorespace.blocks(space, 2, 4, 2)
+    block = scorespace.blocks(space, pool.sizes, 2)
 
     def objective(vector):
         phi, _ = scorespace.score(from_vector(vector, pool), x, space)
-        return -0.5 * kernel_energy(phi, coefficients, measure(phi, kind, block))
+        return -0.5 * kernel_energy(phi, coefficients, measure(phi, kind, block, 1e-3))
 
     phi, by_vector = moving_scores(x, space, pool)(to_vector(pool, pool))
-    metric = measure(phi, kind, block)
+    metric = measure(phi, kind, block, 1e-3)  # weights of two components are each other's opposites: G is singular
     analytic = by_vector(score_gradient(phi, coefficients, metric))
     expected = numeric(objective, to_vector(pool, pool))
     assert relative(analytic, expected) < 1e-6
@@ -125,6 +153,9 @@ def test_metric_is_the_covariance_within_blocks():
     np.testing.assert_allclose(metric.solve(s), expected, rtol=1e-5)
     z, centred = metric.factor(phi), phi - phi.mean(0)
     np.testing.assert_allclose(z @ z.T, centred @ metric.solve(centred.T), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(measure(phi, "full", ridge=0.0).solve(s), np.linalg.solve(covariance, s), rtol=1e-5)
+    stiff = covariance + np.diag(0.5 * np.diag(covariance))
+    np.testing.assert_allclose(measure(phi, "full", ridge=0.5).solve(s), np.linalg.solve(stiff, s), rtol=1e-9)
 
 
 def test_features_are_selected_by_fisher_ratio():
@@ -142,17 +173,18 @@ def test_features_are_selected_by_fisher_ratio():
 
 def test_blocks_match_the_layout_of_the_scores():
     rng = np.random.default_rng(7)
-    pool, x = make_pool(rng), rng.normal(size=(3, 2))
-    for space in SPACES:
+    for space in WHOLE:
+        pool, x = make_pool(rng, **of(space)), rng.normal(size=(3, 2))
         phi, _ = scorespace.score(pool, x, space)
-        assert len(scorespace.blocks(space, 2, 6, 2)) == phi.shape[1]
+        assert len(scorespace.blocks(space, pool.sizes, 2)) == phi.shape[1]
+    assert scorespace.blocks("llr-mean-weight", [2, 2], 2).tolist() == [0, 1, 1, 2, 2, 3, 4, 5, 5, 6, 6, 7, 8]
 
 
 def test_unknown_space_and_wrong_class_count_are_named():
     pool = make_pool(np.random.default_rng(0), classes=3)
     with pytest.raises(MargoError, match="expected one of"):
         scorespace.score(pool, np.zeros((1, 2)), "llr-weights")
-    with pytest.raises(MargoError, match="needs 2 classes, found 3"):
+    with pytest.raises(MargoError, match="needs 2 models, found 3"):
         scorespace.score(pool, np.zeros((1, 2)), "llr")
 
 

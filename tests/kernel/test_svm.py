@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from margo.kernel.svm import solve_all, solve_binary
+from margo.kernel.multiclass import pairs
+from margo.kernel.svm import against, from_pairs, solve_all, solve_binary
 
 
 def two_classes(seed, n=80, dims=3, gap=1.0):
@@ -102,3 +103,54 @@ def test_bias_is_the_weight_of_a_constant_feature():
     biased = solve_all(z, y, 1.0, tolerance=1e-6)
     plain = solve_all(np.hstack([z, np.ones((len(z), 1))]), y, 1.0, tolerance=1e-6, bias=False)
     np.testing.assert_allclose(np.vstack([biased.weights, biased.bias]), plain.weights)
+
+
+def three_classes(seed=9, n=60):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    return rng.normal(size=(n, 4)) + 1.2 * np.eye(4)[y], y
+
+
+@pytest.mark.parametrize("cost", [0.1, 1.0])
+def test_each_rival_s_slack_is_the_printed_program(cost):
+    """[L04] (17) by cvxpy, and no duality gap by our own count."""
+    import cvxpy
+
+    z, y = three_classes()
+    ours = solve_all(z, y, cost, tolerance=1e-7, max_epochs=20000, bias=False, kind="each")
+    w, slack = cvxpy.Variable((4, 3)), cvxpy.Variable((60, 3), nonneg=True)
+    f = z @ w
+    rules = [f[i, y[i]] >= f[i, m] + 2 - slack[i, m] for i in range(60) for m in range(3) if m != y[i]]
+    charged = np.where(np.eye(3)[y] > 0, 0.0, cost)
+    value = 0.5 * cvxpy.sum_squares(w) + cvxpy.sum(cvxpy.multiply(charged, slack))
+    program = cvxpy.Problem(cvxpy.Minimize(value), rules)
+    assert ours.objective == pytest.approx(program.solve(), rel=1e-5)
+    np.testing.assert_allclose(ours.weights, w.value, atol=1e-3)
+    gaps = np.maximum(0.0, 2 - (z @ ours.weights)[np.arange(60), y][:, None] + z @ ours.weights)
+    gaps[np.arange(60), y] = 0.0
+    assert ours.objective == pytest.approx(0.5 * (ours.weights**2).sum() + cost * gaps.sum(), rel=1e-6)
+
+
+def test_each_of_two_classes_is_the_binary_machine():
+    """The margin of 2 in (17) is what makes C mean the same."""
+    from sklearn.svm import LinearSVC
+
+    z, y = two_classes(6)
+    made = solve_all(z, (y > 0).astype(int), 1.0, tolerance=1e-7, max_epochs=5000, bias=False, kind="each")
+    theirs = LinearSVC(loss="hinge", C=1.0, fit_intercept=False, tol=1e-8, max_iter=200_000).fit(z, y)
+    np.testing.assert_allclose(made.weights[:, 1], theirs.coef_[0], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("kind", ["joint", "each"])
+def test_pairs_are_a_start_to_the_same_solution(kind):
+    z, y = three_classes(n=150)
+    machines = {}
+    for a, b in pairs(3):
+        own = (y == a) | (y == b)
+        machines[a, b] = solve_binary(z[own], np.where(y[own] == a, 1, -1)).coefficients
+    start = against(from_pairs(machines, y, 3), y)
+    cold, warm = (solve_all(z, y, 1.0, begun, tolerance=1e-5, kind=kind) for begun in (None, start))
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-6)
+    early = [solve_all(z, y, 1.0, begun, tolerance=1e-5, max_epochs=2, kind=kind).objective for begun in (None, start)]
+    if kind == "each":
+        assert early[1] > early[0], "the pairs' machines are no start"

@@ -10,6 +10,7 @@ line, scatter  ``series``: list of ``{"name", "x": [...], "y": [...]}``; a serie
                colours the background by class, first row at the bottom, as for decision regions.
 histogram      ``series``: list of ``{"name", "edges": [B + 1 numbers], "counts": [B numbers]}``
 heatmap        ``values``: list of rows, first row at the top; ``rows`` and ``columns``: their labels
+table          ``columns``: its head; ``cells``: rows of text, as wide as it
 image          ``source``: a ``data:image/png;base64,...`` address
 =============  =========================================================================================================
 """
@@ -24,10 +25,10 @@ from margo.formats.atomic import write_json
 from margo.formats.reading import MOST, misfits, read_json, read_json_lines
 
 PLOTS = "plots.json"
-KINDS = ("line", "scatter", "histogram", "heatmap", "image")
+KINDS = ("line", "scatter", "histogram", "heatmap", "table", "image")
 NUMBERS = [float]
 COMMON = {"title": str, "kind": set(KINDS), "x_label?": str, "y_label?": str, "note?": str, "x_log?": bool,
-          "y_log?": bool, "rows?": [(str, float)], "columns?": [(str, float)], "values?": [NUMBERS],
+          "y_log?": bool, "rows?": [(str, float)], "columns?": [(str, float)], "values?": [NUMBERS], "cells?": [[str]],
           "region?": {"values": [NUMBERS], "x": NUMBERS, "y": NUMBERS},
           "series?": [{"name?": (str, float, None)}]}  # fmt: skip
 SERIES = {"line": {"x": NUMBERS, "y": NUMBERS, "sd?": NUMBERS, "style?": {"line", "points"}},
@@ -74,7 +75,8 @@ def plot_faults(plots) -> list[str]:
     for number, plot in enumerate(plots, start=1):
         wrong = misfits(plot, COMMON)
         if not wrong:
-            own = {"histogram": _histogram, "heatmap": _heatmap, "image": _image}.get(plot["kind"], _series)
+            known = {"histogram": _histogram, "heatmap": _heatmap, "table": _table, "image": _image}
+            own = known.get(plot["kind"], _series)
             wrong = misfits(plot.get("series", []), [SERIES.get(plot["kind"], SERIES["line"])], "series") or own(plot)
         faults += [f"plot {number}{_title(plot)}: {fault}" for fault in wrong]
     return faults
@@ -112,6 +114,11 @@ def _heatmap(plot: dict) -> list[str]:
     sizes = {} if faults else {"rows": len(plot["values"]), "columns": len(plot["values"][0])}
     return faults + [f"{len(plot[key])} labels for {size} {key}" for key, size in sizes.items()
                      if key in plot and len(plot[key]) != size]  # fmt: skip
+
+
+def _table(plot: dict) -> list[str]:
+    good = plot.get("columns") and all(len(row) == len(plot["columns"]) for row in plot.get("cells", [[]]))
+    return [] if good else ["cells must be rows of as many texts as there are columns"]
 
 
 def _image(plot: dict) -> list[str]:

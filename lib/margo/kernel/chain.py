@@ -12,7 +12,7 @@ from numba import njit
 
 from margo.errors import MargoError
 from margo.model.graph import Arcs, Graph, compile_arcs
-from margo.search.forward_backward import backward_rows
+from margo.search.forward_backward import NEGLIGIBLE
 
 
 def make_chain(column, transitions, initial, final) -> Arcs:
@@ -36,63 +36,81 @@ def chain_of(graph: Graph) -> Arcs:
     return make_chain(arcs.column, transitions, enter[arcs.start - emitting], leave[:, arcs.end - emitting])
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _posteriors(chain, scores, bounds, gamma, moves, totals):
     """``gamma`` [T, E] node posteriors, ``moves`` [T, A] probability of each arc into frame t given all frames and its
-    source before (start at the first), ``totals`` [N]."""
-    arc_start, source, destination, log_prob, column = chain[:5]
-    arcs, best, sums = arc_start[len(column)], np.empty(len(column) + 2), np.empty(len(column) + 2)
-    source, destination = source[:arcs], destination[:arcs]  # not those into the end
+    source before (start at the first), ``totals`` [N]; gamma and moves come as zeros.
+
+    One pass back gives a node's beta and, from the same exponentials, where it goes; what is e^-40 of a node's best
+    move stays zero, so that all that follows has few nodes a frame to look at, and no number too small to be fast.
+    """
+    source, destination, log_prob, column = chain.source, chain.destination, chain.log_prob, chain.column
+    nodes, out_start, out_arc = len(column), chain.out_start, chain.out_arc
+    ahead, beta = np.empty(nodes), np.empty(nodes + 2)
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
-        beta = np.empty((last - first + 1, len(column) + 2))
-        backward_rows(chain, scores[first:last], 1.0, beta)
-        totals[i] = beta[0, chain.start]
-        if totals[i] == -np.inf:
-            continue
-        for t in range(first, last):
-            move, frame, after = moves[t], scores[t], beta[t - first + 1]
-            best[:], sums[:] = -np.inf, 0.0
-            for arc in range(arcs):
-                move[arc] = log_prob[arc] + frame[column[destination[arc]]] + after[destination[arc]]
-                best[source[arc]] = max(best[source[arc]], move[arc])
-            for arc in range(arcs):
-                gap = move[arc] - best[source[arc]]
-                move[arc] = 1.0 if gap == 0.0 else np.exp(gap) if gap > -np.inf else 0.0
-                sums[source[arc]] += move[arc]
-            for arc in range(arcs):
-                if move[arc] > 0.0:
-                    move[arc] /= sums[source[arc]]
+        beta[:] = -np.inf
+        for arc in range(chain.arc_start[chain.end], chain.arc_start[chain.end + 1]):
+            beta[source[arc]] = log_prob[arc]
+        for t in range(last - 1, first - 1, -1):
+            for k in range(nodes):
+                ahead[k] = scores[t, column[k]] + beta[k]
+            for j in range(nodes) if t > first else range(chain.start, chain.start + 1):
+                best, total = -np.inf, 0.0
+                low, high = out_start[j], out_start[j + 1]
+                for place in range(low, high):
+                    arc = out_arc[place]
+                    if destination[arc] < nodes:
+                        moves[t, arc] = log_prob[arc] + ahead[destination[arc]]
+                        best = max(best, moves[t, arc])
+                for place in range(low, high):
+                    arc = out_arc[place]
+                    if destination[arc] < nodes:
+                        gap = moves[t, arc] - best
+                        moves[t, arc] = 1.0 if gap == 0.0 else np.exp(gap) if gap > NEGLIGIBLE else 0.0
+                        total += moves[t, arc]
+                for place in range(low, high):
+                    arc = out_arc[place]
+                    moves[t, arc] /= total if total > 0.0 else 1.0
+                beta[j] = best if total <= 1.0 else best + np.log(total)
+        totals[i] = beta[chain.start]
         # the posterior is a Markov chain: its forward pass is a product of probabilities, with nothing to underflow
-        for arc in range(arcs):
-            if source[arc] == chain.start:
-                gamma[first, destination[arc]] = moves[first, arc]
+        for place in range(out_start[chain.start], out_start[chain.start + 1]):
+            arc = out_arc[place]
+            gamma[first, destination[arc]] = moves[first, arc]
         for t in range(first + 1, last):
-            _push(source, destination, moves[t], gamma[t - 1], gamma[t])
+            _push(chain, moves[t], gamma[t - 1], gamma[t])
 
 
 @njit(cache=True, inline="always")
-def _push(source, destination, moves, values, out):
+def _push(chain, moves, values, out):
     """``out_k = sum_j values_j p(k at t | j at t-1)``."""
+    out_start, out_arc = chain.out_start, chain.out_arc
     out[:] = 0.0
-    for arc in range(len(source)):
-        if source[arc] < len(values):
-            out[destination[arc]] += values[source[arc]] * moves[arc]
+    for j in range(len(values)):
+        if values[j] != 0.0:
+            for place in range(out_start[j], out_start[j + 1]):
+                arc = out_arc[place]
+                if moves[arc] != 0.0:
+                    out[chain.destination[arc]] += values[j] * moves[arc]
 
 
 @njit(cache=True, inline="always")
-def _pull(source, destination, moves, values, out):
-    """``out_j = sum_k p(k at t | j at t-1) values_k``."""
-    out[:] = 0.0
-    for arc in range(len(source)):
-        if source[arc] < len(values):
-            out[source[arc]] += moves[arc] * values[destination[arc]]
+def _pull(chain, gamma, moves, values, out):
+    """``out_j = sum_k p(k at t | j at t-1) values_k`` of the nodes that ``gamma`` at t - 1 allows."""
+    out_start, out_arc = chain.out_start, chain.out_arc
+    for j in range(len(gamma)):
+        out[j] = 0.0
+        if gamma[j] != 0.0:
+            for place in range(out_start[j], out_start[j + 1]):
+                arc = out_arc[place]
+                if moves[arc] != 0.0:
+                    out[j] += moves[arc] * values[chain.destination[arc]]
 
 
 @njit(cache=True)
 def _response_exact(chain, gamma, moves, rates, bounds, response):
-    nodes, arcs = gamma.shape[1], chain.arc_start[gamma.shape[1]]
-    source, destination = chain.source[:arcs], chain.destination[:arcs]  # not those into the end
+    nodes = gamma.shape[1]
     past, next_past, ahead, here = np.empty(nodes), np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
@@ -100,24 +118,25 @@ def _response_exact(chain, gamma, moves, rates, bounds, response):
         past[:] = 0.0
         for t in range(first, last):
             for j in range(nodes):
-                response[t, j] = past[j] - gamma[t, j] * mean
-                past[j] += gamma[t, j] * rates[t, j]
+                if gamma[t, j] != 0.0:
+                    response[t, j] = past[j] - gamma[t, j] * mean
+                    past[j] += gamma[t, j] * rates[t, j]
             if t < last - 1:
-                _push(source, destination, moves[t + 1], past, next_past)
+                _push(chain, moves[t + 1], past, next_past)
                 past[:] = next_past
         here[:] = 0.0
         for t in range(last - 1, first - 1, -1):
             if t < last - 1:
-                _pull(source, destination, moves[t + 1], ahead, here)
+                _pull(chain, gamma[t], moves[t + 1], ahead, here)
             for j in range(nodes):
-                response[t, j] += gamma[t, j] * here[j]
+                if gamma[t, j] != 0.0:
+                    response[t, j] += gamma[t, j] * here[j]
                 ahead[j] = here[j] + rates[t, j]
 
 
 @njit(cache=True)
 def _response_windowed(chain, gamma, moves, rates, bounds, window, response):
-    nodes, arcs = gamma.shape[1], chain.arc_start[gamma.shape[1]]
-    source, destination = chain.source[:arcs], chain.destination[:arcs]  # not those into the end
+    nodes = gamma.shape[1]
     now, after = np.empty(nodes), np.empty(nodes)
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
@@ -130,12 +149,12 @@ def _response_windowed(chain, gamma, moves, rates, bounds, window, response):
                 for j in range(nodes):
                     response[tau, j] -= gamma[tau, j] * mean
             for tau in range(t + 1, min(last, t + window + 1)):
-                _push(source, destination, moves[tau], now, after)
+                _push(chain, moves[tau], now, after)
                 response[tau] += after
                 now[:] = after
             now[:] = rates[t]
             for tau in range(t - 1, max(first, t - window) - 1, -1):
-                _pull(source, destination, moves[tau + 1], now, after)
+                _pull(chain, gamma[tau], moves[tau + 1], now, after)
                 for j in range(nodes):
                     response[tau, j] += gamma[tau, j] * after[j]
                 now[:] = after

@@ -2,14 +2,18 @@
 
 The same layout as for mixtures (:mod:`margo.kernel.scorespace`). The derivatives are moments of the frames under the
 posteriors, so their cost is that of forward-backward and matrix products; the products with second derivatives that
-training needs come from one more pass over the chain instead of the O(E^2 T^2) table of [L04].
+training needs come from one more pass over the chain instead of the O(E^2 T^2) table of [L04]. A frame has one or two
+Gaussians that matter: loops over those that have some posterior are faster here than products of whole matrices.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numba import njit
 
-from margo.gaussian.mixtures import log_components, share_components
+from margo.errors import MargoError
+from margo.gaussian.mixtures import share_components
 from margo.gaussian.pool import GaussianPool
 from margo.kernel import scorespace
 from margo.kernel.chain import Occupancy, chain_of, occupy
@@ -38,9 +42,15 @@ class Frames:
     def count(self) -> int:
         return len(self.bounds) - 1
 
-    @property
-    def utterances(self) -> list[slice]:
-        return [slice(first, last) for first, last in zip(self.bounds[:-1], self.bounds[1:])]
+    @cached_property
+    def centre(self) -> np.ndarray:
+        return self.x.mean(0)
+
+    @cached_property
+    def products(self) -> np.ndarray:
+        """[T, 2 D]: squares and frames about their centre, which densities of any Gaussians are products with."""
+        y = self.x - self.centre
+        return np.concatenate([y**2, y], axis=1)
 
     def take(self, utterances) -> "Frames":
         """Some of the utterances, in the order given."""
@@ -74,7 +84,7 @@ class _Scored:
     occupancy: Occupancy
     shares: np.ndarray  # [T, K]: posterior of each component within its state
     gaussians: np.ndarray  # gamma [T, K] ([L04] (48))
-    moments: tuple  # zeroth [N, K], first [N, K, D], second [N, K, D] (0 where the space does not need it)
+    moments: tuple  # zeroth [N, K], first [N, K, D], second [N, K, D]
 
 
 def _to_states(model: WordModel, nodes: np.ndarray) -> np.ndarray:
@@ -82,49 +92,87 @@ def _to_states(model: WordModel, nodes: np.ndarray) -> np.ndarray:
     return nodes @ (model.chain.column[:, None] == np.arange(model.pool.n_states)).astype(float)
 
 
-def _scored(model: WordModel, frames: Frames, second: bool) -> _Scored:
+@njit(cache=True)
+def _moments(x, weights, bounds):
+    """Zeroth [N, K], first and second [N, K, D] moments of the frames of each utterance under ``weights`` [T, K]."""
+    count, gaussians, dims = len(bounds) - 1, weights.shape[1], x.shape[1]
+    zeroth, first = np.zeros((count, gaussians)), np.zeros((count, gaussians, dims))
+    second = np.zeros((count, gaussians, dims))
+    for i in range(count):
+        for t in range(bounds[i], bounds[i + 1]):
+            for k in range(gaussians):
+                weight = weights[t, k]
+                if weight != 0.0:
+                    zeroth[i, k] += weight
+                    for d in range(dims):
+                        part = weight * x[t, d]
+                        first[i, k, d] += part
+                        second[i, k, d] += part * x[t, d]
+    return zeroth, first, second
+
+
+@njit(cache=True)
+def _rates(x, gaussians, bounds, constant, linear, quadratic):
+    """``constant_ik + linear_ik . x_t + quadratic_ik . x_t^2`` [T, K] of the Gaussians that have some of frame t."""
+    rates = np.zeros_like(gaussians)
+    for i in range(len(bounds) - 1):
+        for t in range(bounds[i], bounds[i + 1]):
+            for k in range(gaussians.shape[1]):
+                if gaussians[t, k] != 0.0:
+                    rate = constant[i, k]
+                    for d in range(x.shape[1]):
+                        rate += x[t, d] * (linear[i, k, d] + x[t, d] * quadratic[i, k, d])
+                    rates[t, k] = rate
+    return rates
+
+
+def _scored(model: WordModel, frames: Frames) -> _Scored:
     pool = model.pool
-    states, shares = share_components(log_components(pool, frames.x), pool.offsets)
+    quadratic, linear, constants = pool.covariances.exponents(pool.means - frames.centre)
+    states = frames.products @ np.concatenate([quadratic, linear], axis=1).T + (constants + pool.log_weights)
+    shares = np.ones_like(states)
+    if pool.n_gaussians > pool.n_states:
+        states, shares = share_components(states, pool.offsets)
     occupancy = occupy(model.chain, np.concatenate([states, frames.fixed], axis=1), frames.bounds)
     gaussians = shares * _to_states(model, occupancy.nodes)[:, pool.owners]
-    zeroth, squares = np.add.reduceat(gaussians, frames.bounds[:-1]), np.zeros(())
-    first = np.stack([gaussians[rows].T @ frames.x[rows] for rows in frames.utterances])
-    if second:
-        squares = np.stack([gaussians[rows].T @ frames.x[rows] ** 2 for rows in frames.utterances])
-    return _Scored(occupancy, shares, gaussians, (zeroth, first, squares))
+    return _Scored(occupancy, shares, gaussians, _moments(frames.x, gaussians, frames.bounds))
 
 
 def _derivatives(pool: GaussianPool, zeroth, first, second):
-    """Of ``sum_t gamma_t log N(x_t)`` by means and by variances, [..., K, D] each, from moments ([L04] (31), (32))."""
+    """Of ``sum_t gamma_t log w N(x_t)`` by means and variances [..., K, D], and by the weights' logits [..., K] (what
+    they get of their state's frames less what they promise), of moments ([L04] (31), (32))."""
     n, mu, v = zeroth[..., None], pool.means, pool.variances
     spread = second - 2.0 * first * mu + n * mu**2  # sum_t gamma (x - mu)^2
-    return (first - n * mu) / v, 0.5 * (spread / v**2 - n / v)
+    whole = np.add.reduceat(zeroth, pool.offsets[:-1], axis=-1)[..., pool.owners]
+    return (first - n * mu) / v, 0.5 * (spread / v**2 - n / v), zeroth - np.exp(pool.log_weights) * whole
 
 
 def _gradient(model: WordModel, frames: Frames, scored: _Scored, d_loglik, on, window):
     """Gradient of ``sum_i d_loglik_i l(X_i) + on_i . grad l(X_i)`` by means and variances ([L04] (46), (76), (82));
-    ``on`` is None for likelihoods alone, else two arrays [N, K, D].
+    ``on`` is None for likelihoods alone, else by means and variances [N, K, D] and weights [N, K].
 
     ``rates[t, k] = on_k . g_k(x_t)`` is how fast component k's log density at frame t moves along ``on``; its
     covariance with the component's occupancy weights the component's own derivatives, and the Gaussian's second
     derivatives act on ``on`` under the posteriors.
     """
     pool, x, weights = model.pool, frames.x, np.repeat(d_loglik, np.diff(frames.bounds))[:, None]
+    everything = np.array([0, len(x)])
     if on is None:
-        weights = scored.gaussians * weights
-        return _derivatives(pool, weights.sum(0), weights.T @ x, weights.T @ x**2)
-    (on_mean, on_variance), mu, v = on, pool.means, pool.variances
+        return [part[0] for part in _derivatives(pool, *_moments(x, scored.gaussians * weights, everything))[:2]]
+    (on_mean, on_variance, on_weight), mu, v = on, pool.means, pool.variances
+    shape, shares = (frames.count, *mu.shape), np.exp(pool.log_weights)
     linear, quadratic = on_mean / v - on_variance * mu / v**2, 0.5 * on_variance / v**2
     constant = (0.5 * on_variance * (mu**2 / v**2 - 1.0 / v) - on_mean * mu / v).sum(2)
-    rates = np.concatenate([x[rows] @ linear[i].T + x[rows] ** 2 @ quadratic[i].T + constant[i]
-                            for i, rows in enumerate(frames.utterances)])  # fmt: skip
+    constant = constant + on_weight - np.add.reduceat(shares * on_weight, pool.offsets[:-1], axis=1)[:, pool.owners]
+    slopes = (np.broadcast_to(slope, shape) for slope in (linear, quadratic))
+    rates = _rates(x, scored.gaussians, frames.bounds, constant, *slopes)
     state_rates = np.add.reduceat(scored.shares * rates, pool.offsets[:-1], axis=1)
     node_rates = np.concatenate([state_rates, np.zeros_like(frames.fixed)], axis=1)[:, model.chain.column]
     # from other frames through the chain, and from the frame's own component
     response = _to_states(model, scored.occupancy.response(node_rates, window))[:, pool.owners] * scored.shares
     weights = response + scored.gaussians * (rates + weights)
-    d_means, d_variances = _derivatives(pool, weights.sum(0), weights.T @ x, weights.T @ x**2)
-    n, by_mean, by_variance = scored.moments[0][..., None], *_derivatives(pool, *scored.moments)
+    d_means, d_variances = (part[0] for part in _derivatives(pool, *_moments(x, weights, everything))[:2])
+    n, by_mean, by_variance = scored.moments[0][..., None], *_derivatives(pool, *scored.moments)[:2]
     # the derivatives of the derivatives under fixed posteriors: -n / v, -by_mean / v and
     # n / 2 v^2 - spread / v^3 = -n / 2 v^2 - 2 by_variance / v
     d_means -= ((on_mean * n + on_variance * by_mean) / v).sum(0)
@@ -139,22 +187,27 @@ def score(models, frames: Frames, space: str, window: int | None = None, per_fra
     keeps only time correlations up to that many frames apart in it (None: all). ``per_frame`` divides each
     utterance's scores by its length, so that long utterances do not rule the kernel.
     """
-    likelihoods, *wanted = scorespace.layout(space, len(models))
-    all_scored = [_scored(model, frames, second=wanted[1]) for model in models]
+    likelihoods, parts = scorespace.layout(space, len(models))
+    if "second" in parts:
+        raise MargoError(f"score-space {space}: second derivatives are of mixtures, not of hidden Markov models")
+    wanted = [name in parts for name in ("mean", "var", "weight")]
+    all_scored = [_scored(model, frames) for model in models]
     scale = 1.0 / np.diff(frames.bounds)[:, None] if per_frame else np.ones((frames.count, 1))
     columns = [np.stack([scored.occupancy.log_likelihoods for scored in all_scored], axis=1) @ likelihoods]
     for model, scored in zip(models, all_scored):
-        both = zip(_derivatives(model.pool, *scored.moments), wanted)
-        columns += [part.reshape(frames.count, -1) for part, taken in both if taken]
+        found = zip(_derivatives(model.pool, *scored.moments), wanted)
+        columns += [part.reshape(frames.count, -1) for part, taken in found if taken]
 
     def pullback(d_phi: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         d_likelihoods, rest = np.split(d_phi * scale, [likelihoods.shape[1]], axis=1)
         gradients = []
         for model, scored, d_loglik in zip(models, all_scored, (d_likelihoods @ likelihoods.T).T):
-            shape, on = model.pool.means.shape, [np.zeros((frames.count, 1, 1))] * 2
+            shapes = [model.pool.means.shape] * 2 + [(model.pool.n_gaussians,)]
+            on = [np.zeros((frames.count, *(1,) * len(shape))) for shape in shapes]
             for kind in np.flatnonzero(wanted):
-                part, rest = np.split(rest, [model.pool.means.size], axis=1)
-                on[kind] = part.reshape(-1, *shape)
+                part, rest = np.split(rest, [np.prod(shapes[kind])], axis=1)
+                on[kind] = part.reshape(-1, *shapes[kind])
+            on[2] = np.broadcast_to(on[2], (frames.count, model.pool.n_gaussians))
             gradients.append(_gradient(model, frames, scored, d_loglik, on if any(wanted) else None, window))
         return gradients
 
@@ -163,8 +216,7 @@ def score(models, frames: Frames, space: str, window: int | None = None, per_fra
 
 def blocks(models, space: str) -> np.ndarray:
     """Block of every feature for a block-diagonal metric, int [P]; as :func:`margo.kernel.scorespace.blocks`."""
-    gaussians = sum(model.pool.n_gaussians for model in models)
-    return scorespace.blocks(space, len(models), gaussians, models[0].pool.dimension)
+    return scorespace.blocks(space, [model.pool.n_gaussians for model in models], models[0].pool.dimension)
 
 
 def to_vector(models, start) -> np.ndarray:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-METRICS = ("none", "diagonal", "block")
+METRICS = ("none", "diagonal", "block", "full")
+RIDGE = 1e-8
 FLOOR = 1e-12  # part of the mean squared score below which a feature counts as constant
 
 
@@ -20,9 +21,10 @@ class Metric:
 
     mean: np.ndarray  # [P]
     variances: np.ndarray  # [P], the diagonal of G
-    inverse: np.ndarray | None = None  # G^-1 [P, P] when G is block-diagonal; None when it is diagonal
+    inverse: np.ndarray | None = None  # G^-1 [P, P] when G has blocks; None when it is diagonal
     mask: np.ndarray | None = None  # [P, P], where G may be non-zero; None when it is diagonal
     free: bool = True  # whether G follows the scores; False for the unnormalised kernel, G = I
+    ridge: float = 0.0  # part of the diagonal that is added to it
 
     def solve(self, s: np.ndarray) -> np.ndarray:
         """``G^-1 s`` for s [P] or [P, M]."""
@@ -36,8 +38,9 @@ class Metric:
         return centred @ np.linalg.cholesky(self.inverse)
 
 
-def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None = None) -> Metric:
-    """Metric of training scores ``phi`` [N, P]: ``none``, ``diagonal``, or ``block`` with a block number a feature."""
+def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None = None, ridge: float = RIDGE) -> Metric:
+    """Metric of training scores ``phi`` [N, P]: ``none``, ``diagonal``, ``block`` with a block number a feature, or
+    ``full``; the last two with ``ridge`` times the diagonal added, which keeps nearly singular blocks invertible."""
     mean = phi.mean(0)
     if kind == "none":
         return Metric(mean, np.ones(phi.shape[1]), free=False)
@@ -46,11 +49,12 @@ def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None =
     variances = np.where(variances > FLOOR * (phi**2).mean(0), variances, 1.0)
     if kind == "diagonal":
         return Metric(mean, variances)
+    blocks = np.zeros(phi.shape[1], int) if kind == "full" else blocks
     mask = blocks[:, None] == blocks[None, :]
     centred = phi - mean
     covariance = np.where(mask, centred.T @ centred / len(phi), 0.0)
-    covariance[np.diag_indices_from(covariance)] = variances * (1.0 + 1e-8)  # keeps nearly singular blocks invertible
-    return Metric(mean, variances, np.linalg.inv(covariance), mask)
+    covariance[np.diag_indices_from(covariance)] = variances * (1.0 + ridge)
+    return Metric(mean, variances, np.linalg.inv(covariance), mask, ridge=ridge)
 
 
 def score_gradient(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) -> np.ndarray:
@@ -68,5 +72,5 @@ def score_gradient(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) ->
     if metric.mask is None:
         return gradient + centred * (v**2).sum(1)
     outer = np.where(metric.mask, v @ v.T, 0.0)
-    outer[np.diag_indices_from(outer)] *= 1.0 + 1e-8
+    outer[np.diag_indices_from(outer)] *= 1.0 + metric.ridge
     return gradient + centred @ outer

@@ -7,9 +7,8 @@ import numpy as np
 
 from margo.gaussian.pool import GaussianPool
 from margo.kernel.descent import DescentOptions, Trained, train
-from margo.kernel.metric import measure
 from margo.kernel.multiclass import pairs
-from margo.kernel.scorespace import blocks, by_class, from_vector, moving_scores, score, to_vector
+from margo.kernel.scorespace import blocks, by_class, fit_mixtures, from_vector, moving_scores, score, to_vector
 from margo.kernel.svm import solve_binary
 
 MIXTURE = ("log_weights", "means", "variances")
@@ -39,21 +38,26 @@ def train_kernel(x, y, pool: GaussianPool, space: str, metric: str, options: Des
                  report=lambda line: None) -> Trained:  # fmt: skip
     """Kernel and machine from the ML mixtures ``pool`` of all classes of ``x`` [N, D]: of two, ``y`` [N] being +1 for
     the first and -1, or with ``solve_all`` the all-in-one machine that [L04] 7 plans, ``y`` being classes."""
-    measured = partial(measure, kind=metric, blocks=blocks(space, pool.n_states, pool.n_gaussians, pool.dimension))
-    return train(moving_scores(x, space, pool), to_vector(pool, pool), y, options, measured, solve, report)
+    own = blocks(space, pool.sizes, pool.dimension)
+    return train(moving_scores(x, space, pool), to_vector(pool, pool), y, options, metric, own, solve, report)
 
 
 def train_pairs(x, y, pool: GaussianPool, space: str, metric: str, options: DescentOptions,
-                report=lambda pair, line: None) -> tuple[PairSystem, PairSystem]:  # fmt: skip
+                report=lambda pair, line: None, seed: int = 0) -> tuple[PairSystem, PairSystem]:  # fmt: skip
     """``(initial, trained)`` systems of samples ``x`` [N, D] with classes ``y`` [N], from the ML mixtures ``pool``;
-    ``report`` is told every :class:`margo.kernel.descent.Iteration` of each pair."""
+    ``report`` is told every :class:`margo.kernel.descent.Iteration` of each pair. The one model of a pair that
+    ``fisher1`` is of has as many Gaussians as the two others have, from an EM start of ``seed``."""
     trained, starts = [], []
     for a, b in pairs(pool.n_states):
         own = (y == a) | (y == b)
-        starts.append(pool.take([a, b]))
+        start = pool.take([a, b])
+        if space.startswith("fisher1"):
+            rng = np.random.default_rng([seed, a, b])
+            start = fit_mixtures(x[own], np.zeros(own.sum(), int), start.n_gaussians, rng)
+        starts.append(start)
         signs = np.where(y[own] == a, 1, -1)
         told = partial(report, (a, b))
-        trained.append(train_kernel(x[own], signs, starts[-1], space, metric, options, report=told))
+        trained.append(train_kernel(x[own], signs, start, space, metric, options, report=told))
 
     def system(mixtures, weights, bias):
         return PairSystem(space, pool, mixtures, np.stack(weights)[:, :, 0], np.concatenate(bias))

@@ -7,7 +7,7 @@ at a time compares systems without a test set, and tells how many of the best sh
 
 import itertools
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 
 import numpy as np
@@ -20,9 +20,11 @@ from margo.kernel.metric import measure
 from margo.kernel.multiclass import decode, output_codes, pairs, vote
 from margo.kernel.pairs import train_kernel
 from margo.kernel.scorespace import SPACES, fit_mixtures, from_vector, score
-from margo.kernel.svm import solve_all, solve_binary
+from margo.kernel.svm import against, from_pairs, solve_all, solve_binary
 
-SCHEMES = ("pairs", "rest", "codes", "joint")  # votes of pairs, one against the rest, output codes, all-in-one machine
+# votes of pairs, one against the rest, output codes, all-in-one machines with one slack a sample, or one a rival
+SCHEMES = ("pairs", "rest", "codes", "joint", "each")
+WHOLE = ("joint", "each")
 ROUGH = {"tolerance": 1e-2, "max_epochs": 300}  # of an all-in-one machine whose mixtures stay: 1/100 of its margin
 SMALL = 1e-5  # part of a kernel's largest eigenvalue below which a direction is left out
 
@@ -55,7 +57,7 @@ def is_sound(setting: Setting) -> bool:
     own = setting.space.startswith("llr")
     if own and setting.scheme != "pairs":
         return False
-    return not setting.iterations or (setting.width == 0 and (own or setting.scheme == "joint"))
+    return not setting.iterations or (setting.width == 0 and (own or setting.scheme in WHOLE))
 
 
 def grid(mixtures, variances, floors, spaces, schemes, widths, costs, iterations) -> list[Setting]:
@@ -116,6 +118,44 @@ def centre_groups(x: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return centred
 
 
+def decide_binary(rows: np.ndarray, signs: np.ndarray, cost: float) -> np.ndarray:
+    """Decisions [N - n] of the rows behind the n first, which have ``signs`` and train the machine."""
+    machine = solve_binary(rows[: len(signs)], signs, cost)
+    return rows[len(signs) :] @ machine.weights[:, 0] + machine.bias[0]
+
+
+def decide_whole(rows: np.ndarray, y: np.ndarray, scheme: str, cost: float, warm: bool = False, **rough):
+    """``(decisions [N - n, C], machine)`` of an all-in-one machine, as :func:`decide_binary`; ``warm`` starts it from
+    the machines of all pairs, as Hill does."""
+    n, start = len(y), None
+    if warm:
+        machines = {}
+        for a, b in pairs(int(y.max()) + 1):
+            own = np.flatnonzero((y == a) | (y == b))
+            machines[a, b] = solve_binary(rows[own], np.where(y[own] == a, 1, -1), cost).coefficients
+        start = against(from_pairs(machines, y, int(y.max()) + 1), y)
+    machine = solve_all(rows[:n], y, cost, start, kind=scheme, **rough)
+    return rows[n:] @ machine.weights + machine.bias, machine
+
+
+def decide_rows(rows: np.ndarray, y: np.ndarray, scheme: str, cost: float, code: np.ndarray | None) -> np.ndarray:
+    """Decisions [N - n, machines] by a scheme whose machines all see the same features ``rows`` [N, Q], of which the
+    first n, with classes ``y``, train."""
+    n, classes = len(y), int(y.max()) + 1
+    if scheme in WHOLE:
+        return decide_whole(rows, y, scheme, cost, **ROUGH)[0]
+    if scheme == "pairs":
+        columns = []
+        for a, b in pairs(classes):
+            own = np.flatnonzero((y == a) | (y == b))
+            some = np.concatenate([rows[own], rows[n:]])
+            columns.append(decide_binary(some, np.where(y[own] == a, 1, -1), cost))
+    else:
+        questions = np.where(np.eye(classes, dtype=bool), 1, -1) if scheme == "rest" else code
+        columns = [decide_binary(rows, question[y], cost) for question in questions.T]
+    return np.stack(columns, axis=1)
+
+
 def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: np.ndarray | None) -> list[np.ndarray]:
     """Decisions [N', machines] on ``rest`` of each setting's machines, from one pool trained on ``x``, ``y``."""
     classes, n = pool.n_states, len(x)
@@ -133,12 +173,8 @@ def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: 
         phi = pair_scores(scores(space.replace("llr", "ll")), *pair, classes)
         return kernel_features(phi[used], int(used[:n].sum()), width)
 
-    def binary(rows, signs, cost):
-        machine = solve_binary(rows[: len(signs)], signs, cost)
-        return rows[-len(rest) :] @ machine.weights[:, 0] + machine.bias[0]
-
     def trained(setting, rows, labels, start, solve):
-        options = DescentOptions(cost=setting.cost, iterations=setting.iterations, step=0.1)
+        options = DescentOptions(cost=setting.cost, iterations=setting.iterations, length=0.1)
         made = train_kernel(rows, labels, start, setting.space, "diagonal", options, solve)
         return made.decide(score(from_vector(made.theta, start), rest, setting.space)[0])
 
@@ -147,30 +183,31 @@ def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: 
         signs = np.where(y[own] == pair[0], 1, -1)
         if setting.iterations:
             return trained(setting, x[own], signs, pool.take(pair), solve_binary)[:, 0]
-        if setting.space.startswith("llr"):
-            return binary(features(setting.space, setting.width, pair), signs, setting.cost)
-        rows = features(setting.space, setting.width)
-        return binary(np.concatenate([rows[:n][own], rows[n:]]), signs, setting.cost)
-
-    def of_all(setting):
-        if setting.iterations:
-            return trained(setting, x, y, pool, solve_all)
-        rows = features(setting.space, setting.width)
-        machine = solve_all(rows[:n], y, setting.cost, **ROUGH)
-        return rows[n:] @ machine.weights + machine.bias
+        return decide_binary(features(setting.space, setting.width, pair), signs, setting.cost)
 
     def decisions(setting):
-        if setting.scheme == "joint":
-            return of_all(setting)
-        if setting.scheme == "pairs":
-            columns = [of_pair(setting, pair) for pair in pairs(classes)]
-        else:
-            questions = np.where(np.eye(classes, dtype=bool), 1, -1) if setting.scheme == "rest" else code
-            rows = features(setting.space, setting.width)
-            columns = [binary(rows, question[y], setting.cost) for question in questions.T]
-        return np.stack(columns, axis=1)
+        if setting.space.startswith("llr"):
+            return np.stack([of_pair(setting, pair) for pair in pairs(classes)], axis=1)
+        if setting.iterations:
+            return trained(setting, x, y, pool, partial(solve_all, kind=setting.scheme))
+        return decide_rows(features(setting.space, setting.width), y, setting.scheme, setting.cost, code)
 
     return [decisions(setting) for setting in settings]
+
+
+def study_codes(rows, y, log_lik, truth, lengths, assignments: int, rng, cost: float = 1.0) -> list[dict]:
+    """``{"bits", "distance", "errors": [...]}`` of codes of each of ``lengths``, their words given to the classes in
+    ``assignments`` ways ([L04] 7); rows as in :func:`decide_rows`, ``log_lik`` and ``truth`` of the others."""
+    found, classes = [], int(y.max()) + 1
+    for bits in lengths:
+        code = output_codes(classes, bits, rng)
+        distance = min(int((code[a] != code[b]).sum()) for a, b in pairs(classes))
+        wrong = []
+        for _ in range(assignments):
+            given = code[rng.permutation(classes)]
+            wrong.append(int((decode(decide_rows(rows, y, "codes", cost, given), given, log_lik) != truth).sum()))
+        found.append({"bits": bits, "distance": distance, "errors": wrong})
+    return found
 
 
 def classify(x, y, rest, settings: list[Setting], starts: int, seed, bits: int = 31) -> np.ndarray:

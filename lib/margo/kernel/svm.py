@@ -1,4 +1,4 @@
-"""Support vector machines in an explicit space: two classes, and all classes at once (Crammer and Singer).
+"""Support vector machines in an explicit space: two classes, and all classes at once in two ways.
 
 Both solve the dual for samples ``z`` [N, P] under the inner product. In many dimensions they start from the
 multipliers of the last solution where there is one: after a small change of the scores only a few have to move
@@ -21,6 +21,7 @@ class Machine:
     bias: np.ndarray  # [M]
     objective: float  # value of the dual, W of [L04] (11)
     violation: float  # what is left: relative duality gap (interior point) or largest violation of the KKT conditions
+    epochs: int = 0  # passes over the samples that an all-in-one machine took
 
 
 @njit(cache=True, inline="always")
@@ -350,22 +351,104 @@ def _crammer_singer(z, y, cost, tau, order, tolerance, max_epochs):
     gain = 0.0
     for i in range(n):
         gain += tau[i, y[i]]
-    return w, gain - 0.5 * (w * w).sum(), violation
+    return w, gain - 0.5 * (w * w).sum(), violation, epoch + 1
 
 
-def solve_all(z, y, cost=1.0, start=None, tolerance=1e-3, max_epochs=1000, seed=0, bias=True) -> Machine:
-    """All-in-one machine of Crammer and Singer on ``z`` [N, P] with classes ``y`` [N], ``0 .. C-1``.
+@njit(cache=True)
+def _weston_watkins(z, y, cost, alpha, order, tolerance, max_epochs):
+    """Dual ascent of [L04] (17) by one multiplier at a time; ``alpha`` [N, C] in [0, cost] is changed in place.
 
-    ``max sum_i tau_iy - 1/2 |sum_i z_i tau_i'|^2``; the bias is the weight of a constant feature, so it is regularised
-    with the rest. The order of samples in an epoch is a permutation drawn from ``seed``: a solution depends on its
-    arguments alone. ``start`` is the coefficients [N, C] of an earlier solution on the same samples and cost.
+    Sample i with rival m gains ``2 - (f_y - f_m)`` a unit, and the curve is ``2 |z_i|^2``. Samples that had nothing to
+    gain rest until those that had are solved; only a pass over all of them ends it.
+    """
+    n, dims = z.shape
+    classes = alpha.shape[1]
+    w = z.T @ against(alpha, y)
+    norms = (z * z).sum(axis=1)
+    awake, whole, violation = np.ones(n, np.bool_), True, np.inf
+    f = np.empty(classes)
+    for epoch in range(max_epochs):
+        violation = 0.0
+        for i in order[epoch % len(order)]:
+            own, k = y[i], norms[i]
+            if k < 1e-12 or not awake[i]:
+                continue
+            f[:] = 0.0
+            for a in range(dims):
+                for c in range(classes):
+                    f[c] += z[i, a] * w[a, c]
+            worst, moved = 0.0, 0.0
+            for m in range(classes):
+                if m == own:
+                    continue
+                gain = 2.0 - (f[own] - f[m])
+                if (gain > 0.0 and alpha[i, m] < cost) or (gain < 0.0 and alpha[i, m] > 0.0):
+                    worst = max(worst, abs(gain))
+                    new = min(cost, max(0.0, alpha[i, m] + gain / (2.0 * k)))
+                    change = new - alpha[i, m]
+                    alpha[i, m] = new
+                    f[own] += k * change
+                    f[m] -= k * change
+                    moved += change
+                    for a in range(dims):
+                        w[a, m] -= z[i, a] * change
+            for a in range(dims):
+                w[a, own] += z[i, a] * moved
+            violation = max(violation, worst)
+            awake[i] = worst >= 0.1 * tolerance
+        if violation < tolerance:
+            if whole:
+                break
+            awake[:] = True
+            whole = True
+        else:
+            whole = False
+    w = z.T @ against(alpha, y)
+    return w, 2.0 * alpha.sum() - 0.5 * (w * w).sum(), violation, epoch + 1
+
+
+@njit(cache=True)
+def against(alpha, y):
+    """Coefficients [N, C] of multipliers [N, C] of each sample's rivals: a sample pulls its own class by their sum."""
+    coefficients = -alpha
+    for i in range(len(y)):
+        coefficients[i, y[i]] = alpha[i].sum() - alpha[i, y[i]]
+    return coefficients
+
+
+def from_pairs(machines, y, n_classes: int) -> np.ndarray:
+    """Multipliers [N, C] of every sample against each rival, from the pairs' machines, given as
+    ``{(a, b): coefficients}`` of the samples of a and b in order: the start of Hill that [L04] 3.4 tells of."""
+    alpha = np.zeros((len(y), n_classes))
+    for (a, b), coefficients in machines.items():
+        own = np.flatnonzero((y == a) | (y == b))
+        alpha[own, np.where(y[own] == a, b, a)] = np.abs(coefficients[:, 0])
+    return alpha
+
+
+def solve_all(z, y, cost=1.0, start=None, tolerance=1e-3, max_epochs=1000, seed=0, bias=True, kind="joint") -> Machine:
+    """All-in-one machine on ``z`` [N, P] with classes ``y`` [N], ``0 .. C-1``.
+
+    ``joint`` is Crammer and Singer's, one slack a sample: ``max sum_i tau_iy - 1/2 |sum_i z_i tau_i'|^2``; ``each`` is
+    [L04] (17), of Weston and Watkins, one slack for every rival and a margin of 2. The bias is the weight of a constant
+    feature, so it is regularised with the rest. The order of samples in an epoch is a permutation drawn from ``seed``:
+    a solution depends on its arguments alone. ``start`` is the coefficients [N, C] of an earlier solution on the same
+    samples and cost, or :func:`from_pairs` made into coefficients by :func:`against`.
     """
     y = np.asarray(y)
     n_classes = int(y.max()) + 1
     z = np.hstack([z, np.ones((len(z), 1))]) if bias else np.ascontiguousarray(z, float)
     tau = np.zeros((len(z), n_classes)) if start is None else start.copy()
+    own = np.arange(len(z)), y
     rng = np.random.default_rng(seed)
     order = np.stack([rng.permutation(len(z)) for _ in range(16)])
-    w, objective, violation = _crammer_singer(z, y, cost, tau, order, tolerance, max_epochs)
+    if kind == "joint":
+        tau *= np.minimum(1.0, cost / np.maximum(tau[own], np.finfo(float).tiny))[:, None]  # of pairs: too much in all
+        w, objective, violation, epochs = _crammer_singer(z, y, cost, tau, order, tolerance, max_epochs)
+    else:
+        alpha = np.clip(-tau, 0.0, cost)
+        alpha[own] = 0.0
+        w, objective, violation, epochs = _weston_watkins(z, y, cost, alpha, order, tolerance, max_epochs)
+        tau = against(alpha, y)
     w, constant = (w[:-1], w[-1]) if bias else (w, np.zeros(n_classes))
-    return Machine(tau, w, constant, float(objective), float(violation))
+    return Machine(tau, w, constant, float(objective), float(violation), epochs)

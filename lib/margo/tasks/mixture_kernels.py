@@ -43,7 +43,7 @@ def train_run(options, task) -> tuple[dict, list[dict]]:
     pool = fit_mixtures(samples.x, samples.y, options.mixtures, rng, options.tied)
     lines = []
     systems = pairs.train_pairs(
-        samples.x, samples.y, pool, options.space, options.metric, options,
+        samples.x, samples.y, pool, options.whole_space, options.metric, options, seed=options.seed,
         report=lambda pair, line: lines.append({"run": number, "pair": list(pair), **vars(line)}),
     )  # fmt: skip
     arrays = {f"{stage}{number}_{name}": array for stage, system in zip(("initial", "final"), systems)

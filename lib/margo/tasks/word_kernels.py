@@ -11,16 +11,17 @@ from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.kernel.hmm_pairs import WordPair, train_word_pair
 from margo.kernel.hmm_scorespace import Frames, score, silence_states, word_model
 from margo.kernel.multiclass import pairs
+from margo.kernel.scorespace import layout
 from margo.model.hmm import HmmSet
 from margo.tasks import speech
 
-FORMAT = "margo-word-kernel-1"
-PARTS = ("theta", "keep", "weights", "bias")
+FORMAT = "margo-word-kernel-2"
+PARTS = ("theta", "weights", "bias")
 
 
 def chunk_frames(hmms: HmmSet, chunk) -> tuple[Frames | None, list[str], list[int], list[tuple[str, str]]]:
     """``(frames, names, word numbers, dropped)`` of a chunk of single words; None where nothing can be scored."""
-    shortest = max(hmms.units[hmms.unit_index[name]].n_states for name in {u for w in hmms.lexicon.values() for u in w})
+    shortest = max(unit.n_states for unit in hmms.units if unit.name != hmms.silence)
     matrices, names, labels, dropped = [], [], [], []
     for name, x, words in speech.load(chunk, hmms):
         hmms.check_words(words)
@@ -72,8 +73,8 @@ def train_chunk(hmms: HmmSet, options, chunk) -> tuple[tuple, WordPair, WordPair
     start = [word_model(hmms, hmms.words[word]) for word in pair]
     lines = []
     initial, trained, _ = train_word_pair(
-        start, frames, signs, options.space, options, metric=options.metric,
-        window=options.window if options.window >= 0 else None, per_frame=options.per_frame, features=options.features,
+        start, frames, signs, options.whole_space, options, metric=options.metric,
+        window=options.window if options.window >= 0 else None, per_frame=options.per_frame,
         report=lambda line: lines.append({"run": 0, "pair": list(pair), **vars(line)}),
     )  # fmt: skip
     return pair, initial, trained, lines
@@ -88,12 +89,13 @@ def decide_chunk(hmms: HmmSet, meta: dict, made, chunk) -> tuple[list, list, tup
     if frames is None:
         return names, dropped, None
     models = [word_model(hmms, word) for word in hmms.words]
-    alone = meta["space"].replace("llr", "ll")
-    scores = [score([model], frames, alone, per_frame=meta["per_frame"])[0] for model in models]
+    ratio, parts = layout(meta["space"], 2)
+    scores = [score([model], frames, "-".join(["ll", *parts]), per_frame=meta["per_frame"])[0] for model in models]
     before, after = [], []
     for (a, b), initial, trained in made:
-        phi = np.concatenate([scores[a][:, :1] - scores[b][:, :1], scores[a][:, 1:], scores[b][:, 1:]], axis=1)
-        before.append(phi[:, initial.keep] @ initial.weights + initial.bias)
+        both = np.concatenate([scores[a][:, :1], scores[b][:, :1]], axis=1)
+        phi = np.concatenate([both @ ratio, scores[a][:, 1:], scores[b][:, 1:]], axis=1)
+        before.append(phi @ initial.weights + initial.bias)
         after.append(trained.decide([models[a], models[b]], frames, meta["space"], meta["per_frame"]))
     log_lik = np.stack([phi[:, 0] for phi in scores], axis=1)
     return names, dropped, (np.stack(before, axis=1), np.stack(after, axis=1), log_lik)
