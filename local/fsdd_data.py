@@ -79,13 +79,11 @@ def split(rows: list[tuple], options: Options) -> dict[str, list[tuple]]:
 
 def make_strings(step, name: str, rows: list[tuple], number: int, generator):
     """``number`` strings, the speakers in turn, written as 16-bit wave files."""
-    import io
-
     import numpy as np
     import soundfile
 
     from margo.formats import datadir
-    from margo.formats.atomic import atomic
+    from margo.formats.audio import write_wave
 
     by_speaker: dict[str, list] = {}
     for digit, speaker, _, path in rows:
@@ -98,10 +96,7 @@ def make_strings(step, name: str, rows: list[tuple], number: int, generator):
         parts = [by_speaker[speaker][j] for j in drawn]
         key = f"{speaker}-{name}{i:04d}"
         path = step.out / "wav" / f"{key}.wav"
-        sound = io.BytesIO()
-        soundfile.write(sound, np.concatenate([samples for _, samples, _ in parts]), parts[0][2], format="WAV")
-        with atomic(path, "wb") as file:
-            file.write(sound.getvalue())
+        write_wave(path, np.concatenate([samples for _, samples, _ in parts]), parts[0][2])
         words = tuple(WORDS[digit] for digit, _, _ in parts)
         utterances.append(datadir.Utterance(key, speaker, words, str(path.resolve())))
     return utterances

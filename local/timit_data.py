@@ -2,9 +2,10 @@
 
 Reads .../{train,test}/dr<n>/<speaker>/<sentence>.{wav,phn}, upper or lower case, SPHERE or RIFF. SA sentences are left
 out. Train is the TRAIN part; dev and test are the speakers of conf/timit_speakers.toml (50 speakers, and the core test
-set of 24). Folders without TRAIN and TEST (dr<n>-<speaker>, as in NLTK's sample) need --partial true. A quarter of the
-speakers, rounded down but at least one, are then test: at even distances in the order women before men, dialect, name.
-All others train, and dev is the first of every eight sentences of each of them.
+set of 24, or with --test full all 168 speakers of TEST; dev is then the first of every eight sentences of each training
+speaker, which are not trained on). Folders without TRAIN and TEST (dr<n>-<speaker>, as in NLTK's sample) need --partial
+true. A quarter of the speakers, rounded down but at least one, are then test: at even distances in the order women
+before men, dialect, name. All others train, and dev is the first of every eight sentences of each of them.
 
 NLTK's sample was once converted like text, which cost nearly a quarter of its recordings a byte or more and made noise
 of what follows. With --partial true recordings that bear the marks of that are restored, into the folder audio.
@@ -31,6 +32,7 @@ class Options(Knobs):
     out: Path = knob(help="folder to write train, dev and test into")
     partial: bool = knob(False, "accept an incomplete corpus")
     phones: Path = knob(CONF / "timit_phones.toml", "which of the 61 symbols are which of the 48 and 39 phones")
+    test: str = knob("core", "the core test set, or all of TEST as in [PW10]", ("core", "full"))
     speakers: Path = knob(CONF / "timit_speakers.toml", "speakers of dev and of the core test set")
 
 
@@ -62,17 +64,19 @@ def run(options: Options, step):
     if not sentences:
         raise MargoError(f"{options.corpus}: no TIMIT sentences (expected .../<speaker>/<sentence>.wav and .phn)")
     if any(sentence.part for sentence in sentences):
-        sets = split_by_lists(sentences, lists)
+        sets = split_by_lists(sentences, lists) if options.test == "core" else split_by_parts(sentences)
     elif options.partial:
         sets = split_by_rule(sentences)
     else:
         raise MargoError(f"{options.corpus}: no TRAIN and TEST folders (--partial true splits a sample by rule)")
+    lists = split_by_lists(sentences, lists)
+    of_part = {part: {s.speaker for s in sentences if s.part == part} for part in ("train", "test")}
+    counts = {"training speakers": len(of_part["train"]), "test speakers": len(of_part["test"]),
+              "train sentences": len(lists["train"]), "dev sentences": len(lists["dev"]),
+              "core test sentences": len(lists["test"])}  # fmt: skip
+    lacking = count_faults(counts, COMPLETE)
     if not (options.partial or synthetic):
-        of_part = {part: {s.speaker for s in sentences if s.part == part} for part in ("train", "test")}
-        counts = {"training speakers": len(of_part["train"]), "test speakers": len(of_part["test"]),
-                  "train sentences": len(sets["train"]), "dev sentences": len(sets["dev"]),
-                  "core test sentences": len(sets["test"])}  # fmt: skip
-        faults += count_faults(counts, COMPLETE)
+        faults += lacking
     labels = {}
     for chosen in sets.values():
         for sentence in chosen:
@@ -86,7 +90,9 @@ def run(options: Options, step):
         which: [utterance(s, labels[s.key], to48, restored.get(s.key, s.files[".wav"])) for s in chosen]
         for which, chosen in sets.items()
     }
-    for name in write_sets(options.out, rows, "timit", synthetic):
+    # A paper's figures stand beside the whole corpus alone.
+    called = "timit (not the whole)" if lacking and not synthetic else "timit"
+    for name in write_sets(options.out, rows, called, synthetic):
         step.output(name)
     for which, chosen in sets.items():
         write_label_files(step, which, chosen, labels, to48)
@@ -129,6 +135,19 @@ def split_by_lists(sentences: list[Sentence], lists: dict) -> dict[str, list[Sen
         "train": [sentence for sentence in sentences if sentence.part == "train"],
         "dev": [sentence for sentence in test if sentence.speaker in lists["dev"]],
         "test": [sentence for sentence in test if sentence.speaker in core],
+    }
+
+
+def split_by_parts(sentences: list[Sentence]) -> dict[str, list[Sentence]]:
+    """Test is all of TEST; dev is one in eight sentences of each training speaker."""
+    spoken: dict[str, list[Sentence]] = {}
+    for sentence in sentences:
+        if sentence.part == "train":
+            spoken.setdefault(sentence.speaker, []).append(sentence)
+    return {
+        "train": [sentence for own in spoken.values() for n, sentence in enumerate(own) if n % 8],
+        "dev": [sentence for own in spoken.values() for sentence in own[::8]],
+        "test": [sentence for sentence in sentences if sentence.part == "test"],
     }
 
 

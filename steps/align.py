@@ -1,10 +1,16 @@
-"""Align utterances with their transcripts: ali.ark/.scp (state of each frame), words in ali.ctm, units in phones.ctm.
+"""Align recordings with what was said in them: when each word begins and ends, and how sure that is.
 
-States are indices into the model's pool. A boundary's time is midway between the centres of two frames' windows. A
-word's confidence is its posterior with all that the grammar allows as competition, averaged over its frames.
-durations.json says how long each word's tokens are. --textgrid writes a Praat file for each utterance too.
+A recording and its words, in quotes or in a text file: the words are printed, doubtful ones first, and written to
+--textgrid for Praat and --eaf for ELAN. A folder of recordings, each with its words in a file of the same name (.lab or
+.txt; or .TextGrid or .eaf, each label of a tier in its own time), as for other aligners: a TextGrid each below --out,
+and doubtful.csv, the least certain first; tiers that came with a recording are kept. A word's confidence is its
+posterior with all that the grammar allows as competition, averaged over its frames.
 
-Example: steps/align.py --model exp/tidigits/ml_1 --data exp/tidigits/mfcc/train --out exp/tidigits/ali/ml_1
+With --data, a feature folder: ali.ark/.scp (state of each frame, an index into the model's pool), words in ali.ctm,
+units in phones.ctm; durations.json says how long each word's tokens are. A boundary's time is midway between the
+centres of two frames' windows.
+
+Example: steps/align.py --model exp/tidigits/ml_1 rec.wav "six five two" --textgrid rec.TextGrid
 """
 
 from dataclasses import dataclass
@@ -13,17 +19,115 @@ from pathlib import Path
 from margo.knobs import Knobs, knob
 from margo.runtime.step import Parallel, main
 
+OF_PEOPLE = {"recording": True}
+
 
 @dataclass(frozen=True)
 class Options(Parallel, Knobs):
     model: Path = knob(help="folder of the model")
-    data: Path = knob(help="feature folder")
-    out: Path = knob(help="folder to write")
+    recording: tuple[str, ...] = knob((), positional=True, group="files", help="a recording and its words, or a text "
+                                      "file with them; or a folder of recordings with files of words")  # fmt: skip
+    data: Path | None = knob(None, "feature folder, instead of recordings")
+    out: Path | None = knob(None, "folder to write, of --data and of a folder of recordings")
     scale: float = knob(0.1, "acoustic scale of the confidences", above=0, below=float("inf"))
-    textgrid: bool = knob(False, "write textgrid/<utterance>.TextGrid too")
+    textgrid: str = knob("", "of one recording, the TextGrid to write; with --data, true: one for each utterance")
+    eaf: str = knob("", "of one recording, the ELAN file to write; of a folder, true: one for each", needs=OF_PEOPLE)
+    short: bool = knob(False, "write TextGrids in Praat's short form", needs=OF_PEOPLE)
+    tier: str = knob("", "of words in TextGrid and ELAN files, the tier (the first one)", needs=OF_PEOPLE)
+    doubtful: float = knob(0.5, "words with less confidence are listed", least=0, most=1)
+    channel: int | None = knob(None, "of several channels take this one, counted from 0", least=0, needs=OF_PEOPLE)
+
+    def faults(self):
+        faults = super().faults()
+        if (self.data is None) == (not self.recording) or len(self.recording) > 2:
+            faults.append("expected either a recording and its words (in quotes), a folder of recordings, or --data")
+        if self.data and (not self.out or self.textgrid not in ("", "true", "false")):
+            faults.append("--data needs --out; its --textgrid is true or false")
+        return faults
 
 
 def run(options: Options, step):
+    from margo.errors import MargoError
+
+    if options.data:
+        return align_corpus(options, step)
+    whole = Path(options.recording[0])
+    if not whole.is_dir():
+        return align_one(options, step)
+    if len(options.recording) > 1 or not options.out or options.textgrid:
+        raise MargoError(f"{whole}: a folder of recordings needs --out, and neither words nor --textgrid")
+    return align_folder(options, step)
+
+
+def align_one(options: Options, step):
+    from margo.errors import MargoError
+    from margo.formats.reading import read_text
+    from margo.tasks import aligning
+
+    audio, *words = options.recording
+    if words and Path(words[0]).suffix and Path(words[0]).is_file():
+        words = [read_text(words[0])]
+    done = aligning.timed(recogniser(options, step), options.channel, aligning.beside(audio, options.tier, *words[:1]))
+    if isinstance(done, str):
+        raise MargoError(done)
+    aligning.write_tiers(done, options.textgrid or None, options.eaf or None, options.short)
+    for sure, _, start, end, word in aligning.doubtful([done], options.doubtful):
+        print(f"doubtful: {start:.3f} {end:.3f} {word} {sure:.4f}")
+    for word in done.words:
+        print(f"{word['start']:.3f} {word['end']:.3f} {word['word']} {word['confidence']:.4f}")
+
+
+def align_folder(options: Options, step):
+    from functools import partial
+
+    from margo.errors import MargoError
+    from margo.runtime.parallel import map_chunks
+    from margo.tasks import aligning
+
+    folder = Path(options.recording[0])
+    said, faults = aligning.recordings(folder, options.tier)
+    function, done = partial(aligning.timed, recogniser(options, step), options.channel), []
+    with step.place() as where:
+        for each in step.progress(map_chunks(function, said, where), len(said), "align"):
+            if isinstance(each, str):
+                faults.append(each)
+                continue
+            place = each.said.audio.relative_to(folder)
+            try:
+                grid = step.output(str(place.with_suffix(aligning.GRID)))
+                elan = step.output(str(place.with_suffix(aligning.ELAN))) if options.eaf == "true" else None
+                aligning.write_tiers(each, grid, elan, options.short)
+                done.append(each)
+            except MargoError as error:
+                faults.append(str(error))
+    rows = aligning.doubtful(done, options.doubtful)
+    write_doubtful(step.output("doubtful.csv"), rows)
+    words = sum(len(each.words) for each in done)
+    step.say(f"align: {len(done)} recordings, {words} words, {len(rows)} of them doubtful (doubtful.csv)")
+    if faults:
+        raise MargoError(f"{len(faults)} recordings were not aligned:\n" + "\n".join(faults))
+
+
+def write_doubtful(path, rows: list[tuple]) -> None:
+    import csv
+
+    from margo.formats.atomic import atomic
+
+    with atomic(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("confidence", "recording", "start", "end", "word"))
+        for sure, name, start, end, word in rows:
+            writer.writerow((f"{sure:.4f}", name, f"{start:.3f}", f"{end:.3f}", word))
+
+
+def recogniser(options: Options, step):
+    from margo.tasks.recognising import Recogniser
+
+    step.input(options.model, made_by="train_ml", current=False)  # what it was trained on may have moved on
+    return Recogniser(options.model, options.scale)
+
+
+def align_corpus(options: Options, step):
     from functools import partial
 
     from margo.formats.atomic import file_name, write_json
@@ -47,7 +151,7 @@ def run(options: Options, step):
     write_ctm(step.output("ali.ctm"), passes.times_of(data.features, done, "words"))
     write_ctm(step.output("phones.ctm"), passes.times_of(data.features, done, "units"))
     write_json(step.output("durations.json"), {"words": passes.durations(hmms, data.features, done)})
-    if options.textgrid:
+    if options.textgrid == "true":
         for utterance in done:
             path = step.output(f"textgrid/{file_name(utterance.name)}.TextGrid")
             passes.write_grid(path, data.features, utterance)

@@ -21,9 +21,10 @@ class Options(Knobs):
 def run(options: Options, step):
     from margo.errors import MargoError
     from margo.formats.models import read_model
+    from margo.formats.reading import file_in
     from margo.tasks.htk_exchange import KEPT, export_model
 
-    hmms = read_model(step.input(options.model, made_by="train_ml") / "model.npz")
+    hmms = read_model(file_in(step.input(options.model, made_by="train_ml"), "model.npz"))
     try:
         print("\n".join(export_model(hmms, options.model / KEPT, step.output)))
     except MargoError as error:

@@ -23,9 +23,10 @@ def run(options: Options, step):
     from margo.errors import MargoError
     from margo.formats.features import write_ark
     from margo.formats.models import read_model
+    from margo.formats.reading import file_in
     from margo.tasks import kaldi_exchange as kaldi
 
-    hmms = read_model(step.input(options.model, made_by="train_ml") / "model.npz")
+    hmms = read_model(file_in(step.input(options.model, made_by="train_ml"), "model.npz"))
     try:
         kaldi.export_model(hmms, step.output)
     except MargoError as error:

@@ -21,10 +21,11 @@ seed=0
 cluster=""
 partial=false
 overwrite=false
+allow_pipes=false
 systems=""
 conf=""
 protocol=default
-options=(stage stop_stage corpus exp nj seed cluster partial overwrite systems conf protocol)
+options=(stage stop_stage corpus exp nj seed cluster partial overwrite allow_pipes systems conf protocol)
 
 stages=()    # stages[N]=title of what a recipe does; speech.sh takes its own from conf/systems.toml
 protocols=default  # that --protocol takes, with spaces between; run.sh tells what paper means, where it has that
@@ -58,6 +59,7 @@ show_help() {  # the header comment of run.sh, and what is the same for all reci
     echo "  --conf FILE      TOML: tables named after steps that set options of theirs, over conf/$recipe.toml"
     echo "  --nj N           local processes (2); --cluster ADDR: a Dask scheduler instead. Neither changes the results"
     echo "  --seed N         seed of everything random (0)"
+    echo "  --allow-pipes true: run the commands in wav.scp, where there are any"
     echo "  --overwrite true replace models that were trained with other settings"
     printf '\nStages:\n'
     for n in "${!stages[@]}"; do printf '  %-3s%s\n' "$n" "${stages[n]}"; done
@@ -125,8 +127,8 @@ check_options() {
     [ -z "$conf" ] || confs+=(--conf "$conf")
     [[ $protocol =~ ^[a-z]+$ && " $protocols " == *" $protocol "* ]] || \
         usage_error "--protocol is '$protocol', expected ${protocols// / or }"
-    for name in partial overwrite; do
-        [[ ${!name} == true || ${!name} == false ]] || usage_error "--$name is '${!name}', expected true or false"
+    for name in partial overwrite allow_pipes; do
+        [[ ${!name} == true || ${!name} == false ]] || usage_error "--${name//_/-} is '${!name}', expected true or false"
     done
     [ -z "$corpus" ] || [ -e "$corpus" ] || usage_error "--corpus $corpus: no such file or folder"
     [ -z "$systems" ] || export MARGO_SYSTEMS=$systems
@@ -242,9 +244,12 @@ run() {
 work() { run "$@" "${confs[@]}" --nj "$nj" --cluster "$cluster"; }
 alone() { run "$@" "${confs[@]}" --cluster "$cluster"; }  # for steps run beside each other: one process each
 
-# Say which stage makes a folder that a stage reads, where it is not there; for stages of a recipe's own.
+# Say which stage makes a folder that a stage of a recipe's own reads, where it is empty or a step did not end well.
 needs() {
-    [ -f "$1/step.json" ] || { echo "$recipe: $1 is not complete: run stage $2 first (--stage $2)" >&2; return 1; }
+    if [ -e "$1/started.json" ] || ! compgen -G "$1/*" > /dev/null; then
+        echo "$recipe: $1 is not complete: run stage $2 first (--stage $2)" >&2
+        return 1
+    fi
 }
 
 # Where there is no --corpus, make the embedded (synthetic) one and use that.

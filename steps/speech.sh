@@ -37,9 +37,11 @@ speech_stages() {
 
 make_features() {  # data/<set> -> mfcc/<set>
     local set
+    local -a pipes=()
+    if [ "$allow_pipes" = true ]; then pipes=(--allow-pipes true); fi
     for set in "${folders[@]}"; do
         run make_mfcc --conf "$root/conf/mfcc.toml" "${confs[@]}" --data "$exp/data/$set" --out "$exp/mfcc/$set" \
-            --nj "$nj" --cluster "$cluster"
+            "${pipes[@]}" --nj "$nj" --cluster "$cluster"
     done
 }
 

@@ -1,6 +1,7 @@
 """Train a GMM classifier for conditional likelihood or margin by the extended Baum-Welch algorithm ([PW10]).
 
-Starts from a classifier of train_gmm with diagonal covariances; can be interrupted and goes on where it was.
+Starts from a classifier of train_gmm with diagonal covariances; can be interrupted and goes on where it was. Passes
+over the samples are split over --nj processes or a --cluster, with the same result.
 
 Example: steps/train_ebw.py --criterion mm --init exp/spirals/0/gmm-ml_12 --data exp/spirals/data/0 \
 --out exp/spirals/0/gmm-mm_12
@@ -10,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from margo.classify.ebw_training import EbwOptions
-from margo.runtime.step import Seeded, knob, main
+from margo.runtime.step import Parallel, Seeded, knob, main
 
 
 @dataclass(frozen=True)
-class Options(EbwOptions, Seeded):
+class Options(EbwOptions, Seeded, Parallel):
     data: Path = knob(help="data folder with train.npz (and dev.npz)")
     init: Path = knob(help="folder of train_gmm to start from")
     out: Path = knob(help="folder to write")
@@ -29,8 +30,9 @@ def run(options: Options, step):
 
     table = classifying.labelled(classifying.training_set(options.data, options.with_dev, step))
     model, meta = classifying.read_model(options.init, step, table.names)
-    training = classifying.EbwTraining(model, table, options)
-    state, reports = epochs.train(step, training.start, training.advance, training.save, training.load)
+    with step.place() as where:
+        training = classifying.EbwTraining(model, table, options, where)
+        state, reports = epochs.train(step, training.start, training.advance, training.save, training.load)
     best = state.best
     write_classifier(step.output("model.npz"), best, table.names, options.criterion, mixtures=meta["mixtures"])
     epochs.finish(step)

@@ -33,8 +33,8 @@ def task(seed: int, kind: str, utterances: int = 6, words: int = 3, **how):
 
 def spoken(hmms, word: str, rng) -> np.ndarray:
     pool, frames = hmms.pool, []
-    for name in hmms.lexicon[word]:
-        for state in hmms.units[hmms.unit_index[name]].states:
+    for way in hmms.lexicon[word][:1]:
+        for state in np.concatenate([hmms.units[hmms.unit_index[name]].states for name in way.units]):
             k = rng.integers(pool.offsets[state], pool.offsets[state + 1], 2)
             frames.append(pool.means[k] + 1.3 * np.sqrt(pool.variances[k]) * rng.normal(size=(2, pool.dimension)))
     return np.concatenate(frames)

@@ -289,7 +289,7 @@ def table_cases() -> dict[str, Case]:
 def model_cases() -> dict[str, Case]:
     from margo.classify.gmm import Classifier
     from margo.classify.maxmargin import MaxMargin
-    from margo.formats import atomic, classifiers, htk, htk_kinds, htk_net, kaldi_models, models
+    from margo.formats import atomic, classifiers, htk, htk_kinds, htk_net, kaldi_models, lexicon, models
     from margo.gaussian.pool import GaussianPool
     from margo.model.grammar import grammar
     from margo.model.hmm import HmmSet, Unit
@@ -335,15 +335,15 @@ def model_cases() -> dict[str, Case]:
         ),
         "read_parameters": Case({"a.mfc": parameters}, "a.mfc", lambda f: htk.read_parameters(f / "a.mfc"), "bytes"),
         "read_mlf": Case({"a.mlf": mlf}, "a.mlf", lambda f: htk.read_mlf(f / "a.mlf")),
-        "read_dict": Case(
-            {"dict": packed(htk_net.write_dict, hmms) + b"two [two] 0.5 t uw\n"},
+        "read_lexicon": Case(
+            {"dict": packed(lexicon.write_lexicon, hmms.lexicon) + b"two [two] 0.5 t uw\nfour f\nfour(2) f r\n"},
             "dict",
-            lambda f: htk_net.read_dict(f / "dict"),
+            lambda f: lexicon.read_lexicon(f / "dict"),
         ),
         "read_net": Case(
             {"a.slf": b"base=10\n" + packed(htk_net.write_net, hmms)},
             "a.slf",
-            lambda f: htk_net.read_net(f / "a.slf", hmms.words, {htk_net.SILENCE}),
+            lambda f: htk_net.read_net(f / "a.slf", hmms.words, {lexicon.SILENCE}),
         ),
         "read_hcopy": Case(
             {"hcopy.conf": packed(htk_kinds.write_hcopy, describe(MfccOptions(), 16000)) + b"SOURCERATE = 625\n"},

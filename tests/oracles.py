@@ -97,15 +97,17 @@ def sequence_paths(hmms: HmmSet, sequence, frames: int, known: dict):
 
 
 def sequences(hmms: HmmSet, strings):
-    """(string, unit sequence) for every string and every choice of optional silences."""
+    """(string, unit sequence, log probability of its pronunciations) for every string, every choice of optional
+    silences and of a pronunciation for each word."""
     sil = None if hmms.silence is None else hmms.unit_index[hmms.silence]
     for string in strings:
-        for pauses in product((False, True) if sil is not None else (False,), repeat=len(string) + 1):
+        choices = product((False, True) if sil is not None else (False,), repeat=len(string) + 1)
+        for pauses, ways in product(choices, [*product(*(hmms.lexicon[hmms.words[word]] for word in string))]):
             sequence = [(sil, -1)] if pauses[0] else []
-            for word, pause in zip(string, pauses[1:]):
-                sequence += [(hmms.unit_index[name], word) for name in hmms.lexicon[hmms.words[word]]]
+            for word, way, pause in zip(string, ways, pauses[1:]):
+                sequence += [(hmms.unit_index[name], word) for name in way.units]
                 sequence += [(sil, -1)] if pause else []
-            yield string, tuple(sequence)
+            yield string, tuple(sequence), sum(way.log_prob for way in ways)
 
 
 def loop_strings(hmms: HmmSet, longest: int):
@@ -117,11 +119,11 @@ def enumerate_all(hmms: HmmSet, log_likelihoods: np.ndarray, strings, extra=lamb
     """Truth about ``log_likelihoods`` [T, S] (all pool states) under a grammar of ``strings`` with ``extra`` scores."""
     frames = len(log_likelihoods)
     paths, known, best_of = [], {}, defaultdict(lambda: -np.inf)
-    for string, sequence in sequences(hmms, strings):
+    for string, sequence, said in sequences(hmms, strings):
         if extra(string) == -np.inf:
             continue
         for log_prob, states, arcs, words in sequence_paths(hmms, sequence, frames, known):
-            score = log_prob + extra(string) + scale * sum(log_likelihoods[t, s] for t, s in enumerate(states))
+            score = log_prob + said + extra(string) + scale * sum(log_likelihoods[t, s] for t, s in enumerate(states))
             paths.append((score, states, arcs, words))
             best_of[string] = max(best_of[string], score)
     occupancies = np.zeros(log_likelihoods.shape)
@@ -144,9 +146,11 @@ def enumerate_all(hmms: HmmSet, log_likelihoods: np.ndarray, strings, extra=lamb
 
 
 def random_hmms(
-    rng: np.random.Generator, words=2, silence=True, skips=True, tee=False, tied=True, mixtures=2, dimension=2, states=2
+    rng: np.random.Generator, words=2, silence=True, skips=True, tee=False, tied=True, mixtures=2, dimension=2,
+    states=2, ways=False,
 ) -> HmmSet:
-    """A small random model: words of one or two units, skips, tied states, and a silence that may be a tee."""
+    """A small random model: words of one or two units, skips, tied states, a silence that may be a tee,
+    and with ``ways`` words of several pronunciations."""
     names = [f"u{i}" for i in range(words + 1)]
     n_states = (words + 1) * states + 2
     sizes = rng.integers(1, mixtures + 1, n_states)
@@ -164,6 +168,9 @@ def random_hmms(
         units.append(Unit(name, own, random_transitions(rng, states, skips)))
         first += states
     lexicon = {f"w{i}": (names[i],) if i else (names[0], names[-1]) for i in range(words)}
+    if ways:  # three of the first word, parts of one another, and two of the last, one of them part of the first
+        lexicon["w0"] = [((names[0], names[-1]), np.log(0.5)), ((names[0],), np.log(0.2)), ((names[-1],), np.log(0.3))]
+        lexicon[f"w{words - 1}"] = [((names[words - 1],), 0.0), ((names[0],), np.log(0.4))]
     if silence:
         units.append(Unit("sil", np.arange(first, first + 2), random_transitions(rng, 2, skips, tee)))
     return HmmSet(pool, tuple(units), lexicon, "sil" if silence else None)

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LIB = ROOT / "lib" / "margo"
-PURE = ("signal", "gaussian", "model", "search", "estimate", "classify", "kernel", "score")
+PURE = ("signal", "gaussian", "model", "search", "estimate", "transform", "classify", "kernel", "score")
 EVERYBODYS = {"errors", "knobs"}
 # Files, printing, clocks, environment and processes belong to the outer layers.
 FORBIDDEN_MODULES = {"os", "io", "sys", "pathlib", "time", "datetime", "subprocess", "logging", "tempfile", "random"}

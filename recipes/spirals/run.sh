@@ -2,11 +2,15 @@
 # Two spirals, three draws: GMM classifiers by maximum likelihood, conditional likelihood and margin, after [PW10] 5.1.
 #
 # Usage: recipes/spirals/run.sh [--option value ...]
+#   --factors "1 2 5 10 50"   F in the figure of convergence ([PW10] Figure 2); --iterations 100: how far it goes
 source "$(dirname "$0")/../../steps/recipe.sh"
-stages=([0]="data" [10]="maximum likelihood" [11]="conditional likelihood and margin" [12]="score and plots" [13]="report")
+stages=([0]="data" [10]="maximum likelihood" [11]="conditional likelihood and margin" [12]="score and plots"
+    [13]="convergence by F, [PW10] Figure 2" [14]="report")
 offers="gmm-ml gmm-cl gmm-mm"
 criteria=$offers
-options+=(criteria)
+factors="1 2 5 10 50"
+iterations=100
+options+=(criteria factors iterations)
 parse_options "$@"
 draws="0 1 2"
 
@@ -38,4 +42,16 @@ if stage 12; then
         --out "$exp/boundary"
 fi
 
-if stage 13; then report_results; fi
+if stage 13; then
+    for system in $(wanted_in 11); do
+        for factor in $factors; do
+            beside run train_ebw ${options_of[$system]} "${confs[@]}" --data "$exp/data/0" --init "$exp/0/gmm-ml_12" \
+                --factor "$factor" --doubling true --tolerance 0 --iterations "$iterations" --overwrite "$overwrite" \
+                --out "$exp/factors/$system/F_$factor"
+        done
+        all_done
+        run plot_progress --model "$exp/factors/$system"/F_* --out "$exp/factors/$system/figure"
+    done
+fi
+
+if stage 14; then report_results; fi

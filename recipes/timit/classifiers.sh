@@ -1,4 +1,5 @@
-# Stages 10 to 13 of the TIMIT recipe, GMM classifiers, sourced by its run.sh; they use: root exp nj seed overwrite.
+# Stages 10 to 13 of the TIMIT recipe, GMM classifiers, sourced by its run.sh; they use: root exp nj cluster seed overwrite
+# components frames principal peers draws.
 
 classify() { run "$1" --conf "$root/conf/timit_gmm.toml" ${conf:+--conf "$conf"} "${@:2}"; }
 tables=$exp/tables
@@ -21,7 +22,7 @@ make_classifier_tables() {  # frames in 4 and 6 broad classes, of men, women and
     for who in $(groups); do
         for classes in 4 6; do
             beside classify make_tables "${from[@]}" --map "$root/conf/timit_classes.toml" --map-table "broad$classes" \
-                --gender "${who#*:}" --out "$tables/${who%:*}-$classes"
+                --gender "${who#*:}" --most "$frames" --principal "$principal" --out "$tables/${who%:*}-$classes"
         done
     done
     beside classify make_tables --kind segments "${from[@]}" --map "$root/conf/timit_phones.toml" --map-table to39 \
@@ -41,43 +42,62 @@ classify_broad_phones() {  # [PW10] Figures 3 and 4
 classify_broad_phones_of() {
     local task=$1 criterion
     local models=$exp/gmm/$task
-    classify train_gmm --data "$tables/$task" --seed "$seed" --out "$models/gmm-ml"
+    classify train_gmm --data "$tables/$task" --mixtures "$components" --seed "$seed" --out "$models/gmm-ml"
     for criterion in cl mm; do
         classify train_ebw --criterion $criterion --data "$tables/$task" --init "$models/gmm-ml" \
-            --overwrite "$overwrite" --out "$models/gmm-$criterion"
+            --cluster "$cluster" --overwrite "$overwrite" --out "$models/gmm-$criterion"
     done
     for criterion in ml cl mm; do
         run test_gmm --model "$models/gmm-$criterion" --data "$tables/$task" --system gmm-$criterion --task "$task" \
             --out "$models/test/gmm-$criterion"
     done
-    run sweep_missing --model "$models"/gmm-{ml,cl,mm} --data "$tables/$task" --seed "$seed" --out "$models/missing"
+    if [ -n "$peers" ]; then
+        run test_peers --systems $peers --task "$task" --data "$tables/$task" --seed "$seed" --out "$models/peers"
+    fi
+    run sweep_missing --model "$models"/gmm-{ml,cl,mm} --data "$tables/$task" --repeats "$draws" --seed "$seed" \
+        --out "$models/missing"
+    run plot_progress --model "$models/gmm-mm" --fields wrong near far --out "$models/margins"  # [PW10] Figure 3b
 }
 
-classify_segments() {  # [R18] Table 1, row TIMIT; settings by what is held out of train and dev
-    local models=$exp/gmm/phones objective
+classify_segments() {  # [R18] Table 1, row TIMIT, both halves; settings by what is held out of train and dev
+    local models=$exp/gmm/phones objective shape part
     needs "$tables/phones" 10
-    local -a data=(--data "$tables/phones" --seed "$seed") full=(covariance=full mixtures=1)
-    classify tune --trainer train_gmm --folds 4 "${data[@]}" --fixed "${full[@]}" --space tied=true,false ridge=0.3,1,3 \
-        --out "$models/tune/hybrid-ll"
-    classify train_gmm "${data[@]}" --with-dev --conf "$models/tune/hybrid-ll/best.toml" --out "$models/hybrid-ll"
+    local -a data=(--data "$tables/phones" --seed "$seed")
+    for shape in full diagonal; do
+        classify tune --trainer train_gmm --folds 4 "${data[@]}" --fixed covariance=$shape mixtures=1 \
+            --space tied=true,false ridge=0.3,1,3 --out "$models/tune/ml-$shape"
+    done
+    classify train_gmm "${data[@]}" --with-dev --conf "$models/tune/ml-full/best.toml" --out "$models/hybrid-ll"
+    classify train_gmm "${data[@]}" --with-dev --conf "$models/tune/ml-diagonal/best.toml" --out "$models/gmm-ml-diagonal"
     # Hybrid training starts from one covariance for all: on few segments a class that leaves it more to gain.
     classify train_gmm "${data[@]}" --with-dev --mixtures 1 --covariance full --tied --ridge 0.3 --out "$models/start"
-    for objective in ll-lm ll-cll lm cll; do beside train_on_segments $objective; done
-    all_done
-    for objective in ll ll-lm ll-cll lm cll; do
-        beside run test_gmm --model "$models/hybrid-$objective" --data "$tables/phones" --system hybrid-$objective \
-            --task phones --out "$models/test/hybrid-$objective"
+    for objective in ll-lm ll-cll lm cll; do
+        beside train_on_segments hybrid-$objective $objective start
+        beside train_on_segments hybrid-$objective-diagonal $objective gmm-ml-diagonal
     done
     all_done
+    for system in hybrid-ll gmm-ml-diagonal hybrid-{ll-lm,ll-cll,lm,cll}{,-diagonal}; do
+        beside run test_gmm --model "$models/$system" --data "$tables/phones" --system $system --task phones \
+            --out "$models/test/$system"
+    done
+    all_done
+    for part in 0 0.1 0.5 0.9; do  # [R18] Figure 3b, gamma 100
+        beside classify train_hybrid "${data[@]}" --with-dev --init "$models/start" --objective ll-lm --generative $part \
+            --margin 100 --precision false --ridge 0.05 --rank 10 --epochs 20 --overwrite "$overwrite" \
+            --out "$models/lambda_$part"
+    done
+    all_done
+    run sweep_missing --model "$models"/{start,lambda_0,lambda_0.1,lambda_0.5,lambda_0.9} --data "$tables/phones" \
+        --repeats "$draws" --seed "$seed" --out "$models/missing"
 }
 
-train_on_segments() {
-    local out=hybrid-$1 space=rate=0.001,0.002
-    case $1 in *lm) space=margin=5,10,20 ;; esac
-    classify tune --trainer train_hybrid --folds 4 "${data[@]}" --init "$models/start" --space $space \
-        --fixed objective=$1 precision=false ridge=0.05 rank=10 epochs=20 --out "$models/tune/$out"
-    classify train_hybrid "${data[@]}" --with-dev --init "$models/start" --conf "$models/tune/$out/best.toml" \
-        --overwrite "$overwrite" --out "$models/$out"
+train_on_segments() {  # train_on_segments <system> <objective> <start>
+    local space=rate=0.001,0.002
+    case $2 in *lm) space=margin=5,10,20 ;; esac
+    classify tune --trainer train_hybrid --folds 4 "${data[@]}" --init "$models/$3" --space $space \
+        --fixed objective=$2 precision=false ridge=0.05 rank=10 epochs=20 --out "$models/tune/$1"
+    classify train_hybrid "${data[@]}" --with-dev --init "$models/$3" --conf "$models/tune/$1/best.toml" \
+        --overwrite "$overwrite" --out "$models/$1"
 }
 
 if stage 10; then make_classifier_tables; fi

@@ -17,7 +17,7 @@ first_options=(--states "$states")
 
 make_data() {
     run words_data --train "$train" --test "$test" --leave-out "$leave_out" --dev "$dev" \
-        --allow-overlap "$allow_overlap" --out "$exp/data"
+        --allow-overlap "$allow_overlap" --allow-pipes "$allow_pipes" --out "$exp/data"
 }
 
 if [ "$leave_out" = each ]; then

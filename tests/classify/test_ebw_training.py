@@ -51,11 +51,22 @@ def test_chunks_add_up(monkeypatch):
     whole = ebw.expectation(model, x, y, EbwOptions())
     monkeypatch.setattr(ebw, "CHUNK_ENTRIES", 50)
     parts = ebw.expectation(model, x, y, EbwOptions())
-    assert parts.margins == whole.margins
-    for side in ("numerator", "denominator"):
-        for name in ("occupancy", "first", "second"):
-            a, b = (getattr(getattr(one, side), name) for one in (whole, parts))
-            np.testing.assert_allclose(a, b, atol=1e-9)
+    assert parts.margins.tolist() == whole.margins.tolist()
+    for name in ("numerator", "denominator"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), atol=1e-9)
+    for name in ("occupancy", "first", "second"):
+        np.testing.assert_allclose(getattr(parts.net, name), getattr(whole.net, name), atol=1e-9)
+
+
+def test_doubled_D_is_a_power_of_two_above_the_bound():
+    """[PW10] Algorithm 1: doubled from 1 until all is sound, so that F = 1 works too."""
+    model, x, y = case()
+    state = ebw.begin(model, x, y, EbwOptions(factor=1, doubling=True))
+    bound = ebw.smallest_D(model.pool.variances, state.now.net.about(model.pool.means)).max()
+    _, report, _ = ebw.iterate(state, x, y, EbwOptions(factor=1, doubling=True))
+    assert np.log2(report["D"]) == int(np.log2(report["D"])) and bound < report["D"] <= 2 * bound
+    with pytest.raises(ValueError, match="--factor 1 needs --doubling"):
+        EbwOptions(factor=1)
 
 
 def test_margin_of_many_classes_tends_to_the_minimum():
@@ -93,6 +104,40 @@ def test_without_backtracking_it_can_fall_and_the_best_is_kept():
     objectives = [first] + [report["objective"] for report in reports]
     assert (np.diff(objectives) < 0).any()
     assert ebw.expectation(best, x, y, options).objective / len(x) == pytest.approx(max(objectives))
+
+
+@pytest.mark.parametrize("criterion", ["cl", "mm"])
+def test_weights_and_priors_move_as_printed(criterion):
+    """[PW10] (4) with Merialdo's (8), sample by sample and loop by loop as in Algorithm 1, from p(x, c) alone."""
+    model, x, y = case(classes=3)
+    options = EbwOptions(criterion=criterion, exponent=0.7, sharpness=2.0)
+    now = ebw.expectation(model, x, y, options)
+    D = 2.0 * max(1.0, ebw.smallest_D(model.pool.variances, now.net.about(model.pool.means)).max())
+    got = ebw.update(model, now, D, np.zeros(2))
+    joint, log_k = log_joint(model, x), ebw.log_components(model.pool, x)
+    K, C, owners = model.pool.n_gaussians, 3, model.pool.owners
+    up, down = np.zeros(K), np.zeros(K)
+    for n in range(len(x)):
+        p = np.exp(joint[n])
+        rival = np.where(np.arange(C) == y[n], 0.0, p**2.0)
+        d = (p[y[n]] / rival.sum() ** 0.5) ** 0.7
+        s = {0: 0.7 * d / (d + 0.5), 1: 0.7 * (2 - d) / (2 - d / 2), 2: 0.0}[0 if d <= 1 else 1 if d < 2 else 2]
+        r = rival / rival.sum()
+        if criterion == "cl":
+            s, r = 1.0, p / p.sum()
+        for k in range(K):
+            gamma = np.exp(log_k[n, k]) / np.exp(log_k[n, owners == owners[k]]).sum()
+            up[k] += s * gamma * (owners[k] == y[n])
+            down[k] += s * gamma * r[owners[k]]
+    weights, priors = np.exp(model.pool.log_weights), np.exp(model.log_priors)
+    up_c, down_c = (np.array([side[owners == c].sum() for c in range(C)]) for side in (up, down))
+    moved = weights * (up / up_c[owners] - down / down_c[owners] + D)
+    np.testing.assert_allclose(np.exp(got.pool.log_weights), moved / np.array(
+        [moved[owners == c].sum() for c in range(C)])[owners], rtol=1e-9)  # fmt: skip
+    turned = priors * (up_c / up_c.sum() - down_c / down_c.sum() + D)
+    np.testing.assert_allclose(np.exp(got.log_priors), turned / turned.sum(), rtol=1e-9)
+    assert np.abs(np.exp(got.pool.log_weights) - weights).max() > 1e-4  # and they do move
+    assert np.abs(np.exp(got.log_priors) - priors).max() > 1e-5
 
 
 def test_weights_and_priors_stay_distributions():

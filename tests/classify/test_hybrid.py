@@ -45,6 +45,51 @@ def test_gradient_by_central_differences(objective, precision, unlabelled):
     assert np.abs(gradient).max() > 1e-2
 
 
+@pytest.mark.parametrize("objective", ["ll-lm", "cll"])
+@pytest.mark.parametrize("unlabelled", [False, True])
+def test_gradient_of_samples_with_gaps(objective, unlabelled):
+    """The loss is that of the marginals of what was observed, and the gradient its derivative."""
+    model, x, y = case(N=8, D=4)
+    rng = np.random.default_rng(2)
+    x[rng.random(x.shape) < 0.35] = np.nan
+    x[np.isnan(x).all(axis=1), 0] = 0.0
+    y = np.where(np.arange(len(y)) % 3 == 0, -1, y) if unlabelled else y
+    options = HybridOptions(objective=objective, precision=False, rank=2, margin=3.0, generative=0.3, sharpness=2.0)
+    flat, layout = hybrid.pack(model, options, np.float64)
+    flat += 0.05 * rng.normal(size=flat.shape)
+    loss, gradient = hybrid.loss_gradient(flat, layout, x, y, options, 0.4)
+    want = hybrid.criterion(log_joint(hybrid.unpack(flat, layout), x), y, options, 0.4)[0]
+    assert loss == pytest.approx(want, rel=1e-10)
+    for i in range(len(flat)):
+        values = []
+        for sign in (1, -1):
+            moved = flat.copy()
+            moved[i] += sign * 1e-5
+            values.append(hybrid.loss_gradient(moved, layout, x, y, options, 0.4)[0])
+        assert (values[0] - values[1]) / 2e-5 == pytest.approx(gradient[i], abs=1e-6, rel=1e-5)
+    whole = np.where(np.isnan(x), 0.0, x)
+    parts = [densities(layout, *arguments, whole) for densities in (hybrid.complete, hybrid.with_gaps)
+             for _, _, means, raw, factor in [layout.views(flat)]
+             for arguments in [(means, np.logaddexp(0, raw) + layout.ridge, factor)]]  # fmt: skip
+    np.testing.assert_allclose(parts[0][0], parts[1][0], rtol=1e-9)
+    g = rng.normal(size=parts[0][0].shape)
+    for one, other in zip(parts[0][1](g), parts[1][1](g)):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def test_training_from_samples_with_gaps():
+    """A third of the values gone: margins still lower the error of EM on the same gaps."""
+    model, x, y = case(N=150, mixtures=1)
+    holes = x.copy()
+    holes[np.random.default_rng(0).random(x.shape) < 0.3] = np.nan
+    holes[np.isnan(holes).all(axis=1), 0] = 0.0
+    start, _ = gmm.fit(holes, y, GmmOptions(covariance="full", ridge=0.05), np.random.default_rng(0))
+    options = HybridOptions(rank=2, epochs=8, rate=0.01, batch=30, margin=5.0, generative=0.05, precision=False)
+    trained, reports = hybrid.fit(start, holes, y, options)
+    before, after = ((log_joint(m, holes).argmax(1) != y).mean() for m in (start, trained))
+    assert after < before and reports[-1]["objective"] > reports[0]["objective"]
+
+
 @pytest.mark.parametrize("precision", [False, True])
 def test_loss_is_the_printed_objective(precision):
     """(9) and (16) from log p(x, c) of the unpacked classifier, with a soft maximum as sharp as a maximum."""
@@ -108,6 +153,25 @@ def test_pure_likelihood_only_climbs():
     assert log_joint(trained, x)[rows, y].mean() > log_joint(start, x)[rows, y].mean() + 0.01
 
 
+def test_adam_is_the_printed_one():
+    """An epoch against Algorithm 1 of Kingma & Ba, with its two bias corrections, on the same batches."""
+    model, x, y = case()
+    options = HybridOptions(rank=2, epochs=1, batch=20, rate=0.01)
+    state, layout = hybrid.begin(model, options)
+    x, y = hybrid.prepare(x, y, 3)
+    after, _ = hybrid.run_epoch(state, layout, x, y, options, 1, np.random.default_rng(5))
+    order, theta, m, v = np.random.default_rng(5).permutation(len(x)), state.flat.copy(), 0.0, 0.0
+    for t, at in enumerate(range(0, len(x), 20), start=1):
+        rows = order[at : at + 20]
+        g = hybrid.loss_gradient(theta, layout, x[rows], y[rows], options)[1].astype(float)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        theta = theta - (0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)).astype(np.float32)
+        if t == 1:  # the first step is as long as the rate wherever there is a slope
+            np.testing.assert_allclose(np.abs(theta - state.flat)[np.abs(g) > 1e-3], 0.01, rtol=1e-2)
+    np.testing.assert_allclose(after.flat, theta, atol=2e-4)
+    assert np.abs(after.flat - state.flat).max() > 0.02
+
+
 def test_an_interrupted_run_goes_on_exactly():
     model, x, y = case()
     options = HybridOptions(rank=2, epochs=4, batch=16)
@@ -149,7 +213,7 @@ def test_unlabelled_samples_help():
 def test_refusals():
     model, x, y = case()
     x[0, 0] = np.nan
-    with pytest.raises(MargoError, match="1 training samples have missing values"):
+    with pytest.raises(MargoError, match="1 training samples have missing values: .*--precision false"):
         hybrid.fit(model, x, y, HybridOptions())
     with pytest.raises(ValueError, match="--generative is 2"):
         HybridOptions(generative=2)

@@ -23,7 +23,7 @@ def sample(rng, hmms, words, times=1):
     """Frames drawn from the model of ``words``, whole-word units."""
     frames = []
     for word in words:
-        unit = hmms.units[hmms.unit_index[hmms.lexicon[word][0]]]
+        unit = hmms.units[hmms.unit_index[hmms.lexicon[word][0].units[0]]]
         state = 0
         while state <= unit.n_states:
             if state:

@@ -73,7 +73,7 @@ def test_boost_by_its_definition():
     forced = align_graph(hmms, words)
     scores = log_gaussians(hmms.pool, x)
     (segment,) = align(forced, scores[:, forced.states]).words
-    states = np.concatenate([hmms.units[hmms.unit_index[unit]].states for unit in hmms.lexicon[words[0]]])
+    states = hmms.states_of(words[0])
     boosted = scores.copy()
     boosted[segment.start : segment.end, np.unique(states)] -= boost / kappa / (segment.end - segment.start)
 

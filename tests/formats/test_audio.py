@@ -8,6 +8,7 @@ import pytest
 import soundfile
 
 from margo.errors import MargoError
+from margo.formats import containers
 from margo.formats.audio import audio_info, read_audio, read_recording
 
 RATE = 16000
@@ -40,6 +41,18 @@ def riff(x, **how):
     file = io.BytesIO()
     soundfile.write(file, x, RATE, **{"format": "WAV", "subtype": "PCM_16", **how})
     return file.getvalue()
+
+
+def noise(size):
+    return np.random.default_rng(0).integers(-9000, 9000, size, dtype=np.int16)
+
+
+def at_a_frame(content, number):
+    """The first ``number`` frames of an MP3."""
+    end = 0
+    for _ in range(number):
+        end += containers._mpeg_length(content[end : end + 4])
+    return content[:end]
 
 
 class Shorten:
@@ -276,6 +289,9 @@ BAD = {
     "riff without samples": (riff(np.zeros(0, np.int16)), "holds no samples"),
     "flac truncated": (riff(np.random.default_rng(0).integers(-9, 9, 20000, dtype=np.int16), format="FLAC")[:2000],
                        "cannot be decoded|truncated|not an audio file"),
+    "mp3 truncated": (riff(noise(20000), format="MP3", subtype="MPEG_LAYER_III")[:3000], "truncated: "),
+    "mp3 cut between frames": (at_a_frame(riff(noise(20000), format="MP3", subtype="MPEG_LAYER_III"), 9),
+                               "truncated: 9 frames found, its header declares \\d+"),
     "nan": (riff(np.array([0.1, np.nan, np.inf, 0.0]), subtype="FLOAT"), "2 of 4 samples are NaN or infinite.* 1"),
 }  # fmt: skip
 

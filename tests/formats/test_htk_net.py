@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
-from margo.formats.htk_net import NULL, pair_table, read_dict, read_net, write_dict, write_net
+from margo.formats.htk_net import NULL, pair_table, read_net, write_net
+from margo.formats.lexicon import read_lexicon, write_lexicon
 from margo.model.grammar import grammar, recognition_graph
 from oracles import random_hmms
 
@@ -28,9 +29,9 @@ def model(kind="loop", **how):
 )  # fmt: skip
 def test_a_grammar_written_is_read_again(tmp_path, kind, how):
     hmms = model(kind, **how)
-    write_dict(tmp_path / "dict", hmms)
+    write_lexicon(tmp_path / "dict", hmms.lexicon, hmms.silence)
     write_net(tmp_path / "net", hmms)
-    words, silent = read_dict(tmp_path / "dict")
+    words, silent = read_lexicon(tmp_path / "dict")
     assert words == hmms.lexicon and list(silent.values()) == [(hmms.silence,)]
     again, obligatory = read_net(tmp_path / "net", hmms.words, set(silent))
     assert not obligatory
@@ -86,14 +87,3 @@ def test_a_network_may_begin_with_a_word(tmp_path):
     (tmp_path / "net").write_text(lattice(["yes", "no"], ["S=0 E=1"]))
     table, _ = read_net(tmp_path / "net", ("yes", "no"), set())
     assert table["log_bigram"] == [[None, 0, None], [None, None, 0], [0, None, None]]
-
-
-def test_dictionaries(tmp_path):
-    path = tmp_path / "dict"
-    path.write_text("SENT-END [] sil\nyes [yes] 0.9 y e s\nno n o\n")
-    assert read_dict(path) == ({"yes": ("y", "e", "s"), "no": ("n", "o")}, {"SENT-END": ("sil",)})
-    for text, said in (("yes y\nyes j\n", "line 2: yes has another"), ("yes\n", "line 1"), ("yes [no] y\n", "line 1"),
-                       ("\n", "no words"), ("\\ y\n", "line 1")):  # fmt: skip
-        path.write_text(text)
-        with pytest.raises(MargoError, match=said):
-            read_dict(path)

@@ -14,7 +14,7 @@ CONF = Path(__file__).parents[2] / "conf" / "paper"
 def test_every_file_reads_and_is_sane(path):
     paper = read_paper(path)
     assert paper.figures and paper.protocol
-    keys = [(f.system, f.mixtures, f.set, f.metric, f.corpus) for f in paper.figures]
+    keys = [(f.system, f.mixtures, f.set, f.metric, f.corpus, f.task) for f in paper.figures]
     assert len(keys) == len(set(keys))
     assert all(figure.source.startswith("[") for figure in paper.figures)
 
@@ -24,6 +24,14 @@ def test_accuracy_becomes_error_and_a_missing_cell_is_none():
     assert isolet.find("lme-sdp-paper", 2, "test", "wer", "isolet").percent == pytest.approx(100 - 95.19)
     assert isolet.find("lme-sdp-paper", 8, "test", "wer", "isolet") is None
     assert isolet.find("ml", 1, "train", "wer", "isolet") is None
+
+
+def test_a_task_has_figures_of_its_own():
+    timit = read_paper(CONF / "timit.toml")
+    assert timit.find("gmm-ml", 100, "test", "err", "timit", "fe-6").percent == pytest.approx(100 - 82.84)
+    assert timit.find("gmm-ml", 100, "test", "err", "timit", "ma-4").percent == pytest.approx(100 - 90.17)
+    assert timit.find("gmm-ml", 4, "test", "err", "timit", "ma-4") is None  # of other size than the paper's
+    assert timit.find("gmm-ml", 100, "test", "err", "timit (not the whole)", "ma-4") is None
 
 
 def test_relative_reductions_printed_in_the_paper_follow_from_our_figures():

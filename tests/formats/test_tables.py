@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
-from margo.formats.tables import Table, read_corpus, read_csv, read_table, write_table
+from margo.formats.tables import KNOWN, Table, name_of, read_corpus, read_csv, read_table, write_table
 
 
 def idx(array) -> bytes:
@@ -111,7 +111,7 @@ def test_bad_csv_is_named(tmp_path, text, message):
 
 
 def test_nothing_there(tmp_path):
-    with pytest.raises(MargoError, match="neither an .h5"):
+    with pytest.raises(MargoError, match="no .h5 or .amat files, nor"):
         read_corpus(tmp_path)
     with pytest.raises(MargoError, match="no such file"):
         read_corpus(tmp_path / "x")
@@ -123,3 +123,47 @@ def test_round_trip(tmp_path):
     back = read_table(tmp_path / "t.npz")
     np.testing.assert_array_equal(back.x, table.x)
     assert back.names == ("only",)
+
+
+def test_amat(tmp_path):
+    """Larochelle's variants: pixels, then the digit; train and test by the names of the files."""
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 12), ("test", 10)):
+        rows = np.column_stack([rng.random((count, 9)), np.arange(count) % 10])
+        np.savetxt(tmp_path / f"mnist_rot_{part}.amat", rows)
+    tables = read_corpus(tmp_path)
+    assert tables["train"].x.shape == (12, 9) and tables["test"].y.tolist() == list(range(10))
+    assert read_corpus(tmp_path / "mnist_rot_train.amat").keys() == {"all"}
+    np.savetxt(tmp_path / "mnist_rot_test.amat", rng.random((3, 10)))
+    with pytest.raises(MargoError, match="expected lines of pixels and a digit"):
+        read_corpus(tmp_path)
+    (tmp_path / "mnist_rot_test.amat").write_text("a b\n")
+    with pytest.raises(MargoError, match="cannot be read as a table of numbers"):
+        read_corpus(tmp_path)
+
+
+def test_cifar(tmp_path):
+    images = np.arange(3 * 3073, dtype=np.uint8).reshape(3, 3073)
+    images[:, 0] = [2, 9, 0]
+    for name in (*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"):
+        (tmp_path / f"{name}.bin").write_bytes(images.tobytes())
+    tables = read_corpus(tmp_path)
+    assert tables["train"].x.shape == (15, 3072) and tables["test"].y.tolist() == [2, 9, 0]
+    assert tables["test"].names[9] == "truck" and tables["test"].x[0, 0] == images[0, 1] / 255
+    (tmp_path / "data_batch_2.bin").write_bytes(images.tobytes()[:-1])
+    with pytest.raises(MargoError, match="9218 bytes, expected images of 3073"):
+        read_corpus(tmp_path)
+    (tmp_path / "data_batch_2.bin").unlink()
+    with pytest.raises(MargoError, match="data_batch_2.bin is not there"):
+        read_corpus(tmp_path)
+
+
+def test_a_data_set_is_called_what_it_is():
+    """Neither its width nor its file's name make it one that papers have figures of."""
+    y = np.repeat(np.arange(10), KNOWN["mnist"])
+    whole = {"train": Table(np.zeros((len(y), 784)), y, tuple("0123456789"))}
+    assert name_of("/data/some-folder", whole) == "mnist"
+    part = {"train": Table(whole["train"].x[1:], y[1:], whole["train"].names)}
+    assert name_of("/data/fashion", part) == "fashion"
+    assert name_of("/data/MNIST", part) == "mnist (not the whole)"
+    assert name_of("birds.csv", {"all": part["train"]}) == "birds"

@@ -111,6 +111,18 @@ def test_full_rank_dplr_is_the_full_covariance(precision):
         low_rank(cut, 2, 1e-6)
 
 
+@pytest.mark.parametrize("precision", [False, True])
+def test_dplr_keeps_the_largest_eigenvectors(precision):
+    """[R18] 4.2.1: S S' is the best approximation of its rank (Eckart-Young), far better than the other end's."""
+    full = random_covariances("full", np.random.default_rng(3), 4, 6)
+    matrices = np.linalg.inv(full.dense()) if precision else full.dense()
+    cut = low_rank(full, 2, 1e-6, precision)
+    for matrix, S in zip(matrices, cut.factor):
+        values = np.linalg.eigvalsh(matrix)
+        assert np.linalg.norm(matrix - S @ S.T) == pytest.approx(np.sqrt((values[:-2] ** 2).sum()))
+        assert np.trace(S @ S.T) == pytest.approx(values[-2:].sum())
+
+
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_type_agrees_with_its_own_matrices(kind):
     one = random_covariances(kind, np.random.default_rng(7), 4, 5)

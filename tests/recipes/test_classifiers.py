@@ -22,7 +22,7 @@ def test_real_digits(root, corpora, tmp_path):
     command = [root / "recipes" / "digits" / "run.sh", "--exp", tmp_path, *map(str, chosen), "--stop-stage", "12"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    rows = run_recipe(root, "digits", tmp_path, *chosen, "--stage", 16)
+    rows = run_recipe(root, "digits", tmp_path, *chosen, "--stage", 17)
     error = {system: rows[system, 1, "test"]["percent"] for system in ("gmm-ml", "mm-smo", "hybrid-ll", "hybrid-ll-lm")}
     assert abs(error["gmm-ml"] - 5.78) < 0.5
     assert error["mm-smo"] <= 5.5

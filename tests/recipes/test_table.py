@@ -73,13 +73,28 @@ def check_spirals(exp, rows):
     assert "Decision regions of" in (exp / "report.html").read_text()
 
 
+def check_pixels(exp, rows):
+    """Both criteria above maximum likelihood, with all bands and with a third of them missing."""
+    assert max(rows["gmm-cl_1 test"]["percent"], rows["gmm-mm_1 test"]["percent"]) < rows["gmm-ml_1 test"]["percent"]
+    curves = json.loads((exp / "missing/missing.json").read_text())["curves"]
+    error = {name: points[3]["error"] for name, points in curves.items()}
+    assert curves["svm-rbf"][3]["missing"] == 0.3 and error["gmm-mm_1"] <= error["gmm-ml_1"]
+
+
 def check_digits(exp, rows):
     """Files that plots and tables are made of."""
     assert json.loads((exp / "mm-smo_1/progress.jsonl").read_text().splitlines()[-1])["gap"] <= 0.008
     curves = json.loads((exp / "missing/missing.json").read_text())["curves"]
-    assert set(curves) == {"hybrid-ll_1", "lambda_0", "lambda_0.1", "lambda_0.5", "lambda_0.9"}
+    assert set(curves) == {"hybrid-ll_1", "lambda_0", "lambda_0.1", "lambda_0.5", "lambda_0.9", "R = 5", "R = 25"}
     few = json.loads((exp / "labels/labels.json").read_text())[0]
-    assert sum(few["semi_supervised"]) < sum(few["supervised"])
+    assert sum(few["semi-supervised (ll-lm)"]) < sum(few["supervised (ll-lm)"])
+    ridges = json.loads((exp / "ridge/figure_1/settings.json").read_text())
+    assert {(row["line"], row["value"]) for row in ridges} >= {("gmm-ml", 1.0), ("mm-smo", 0.1), ("mm-grad", 1.0)}
+    # Figure 1 of [R18]: the likelihood grows with its part in the criterion.
+    traded = json.loads((exp / "tradeoff/settings.json").read_text())
+    likely = [row["likelihood, train"] for row in traded]
+    assert [row["value"] for row in traded] == [0, 0.1, 0.5, 0.9] and likely[0] < likely[-1]
+    assert "Samples of pixels/lambda_0.5" in (exp / "report.html").read_text()
     report = (exp / "report.html").read_text()
     assert "Error with missing features" in report and "Error with few labels" in report
 
@@ -130,5 +145,5 @@ def check_gaussians(exp, rows):
     assert rows["gmm-cl_1 test"]["paper"]["percent"] == 11.3 and rows["gmm-cl_1 test"]["percent"] < 20
 
 
-CHECKS = {"tidigits": check_tidigits, "spirals": check_spirals, "digits": check_digits, "timit": check_timit,
-          "gaussians": check_gaussians}  # fmt: skip
+CHECKS = {"tidigits": check_tidigits, "spirals": check_spirals, "digits": check_digits, "pixels": check_pixels,
+          "timit": check_timit, "gaussians": check_gaussians}  # fmt: skip

@@ -38,7 +38,7 @@ ROWS = [
 def report(rows, weights=()):
     return Report(
         recipe="tidigits", corpus="tidigits", synthetic=False, rows=rows, intervals=[], choices={}, sizes={}, curves={},
-        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), sweeps=[],
+        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), sweeps=[], pooled=[],
         durations=None,
     )  # fmt: skip
 
@@ -135,7 +135,8 @@ def test_the_weights_of_grammars_are_a_table_of_their_own():
 
 def test_tables_that_steps_make_are_in_both_renderings():
     shown = report(ROWS)
-    made = {"title": "Margins", "kind": "table", "columns": ["C", "W"], "cells": [["1", "263.6"]], "note": "As 4."}
+    cells = {"columns": ["C", "W"], "cells": [["1", "263.6"]]}
+    made = {"title": "Margins", "kind": "table", **cells, "note": "As 4."}
     shown.plots.append(("kernel", made))
     assert "## Margins\n\n| C | W     |\n|---|-------|\n| 1 | 263.6 |\n\nAs 4." in markdown(shown)
     assert "<h2>Margins</h2>" in page(shown) and "<h2>Plots</h2>" not in page(shown)

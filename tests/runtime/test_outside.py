@@ -52,7 +52,7 @@ def test_an_utterance_named_like_a_path_gets_its_textgrid_in_the_folder(root, tm
     offsets = features.write_ark(folder / "feats.ark", folder / "feats.scp", matrices)
     datadir.write(folder, [replace(row, feats=f"feats.ark:{offsets[row.name]}") for row in rows])
     out = tmp_path / "deep" / "er" / "out"
-    run_step(root, "align", out, model=place / "ml", data=folder, textgrid=True)
+    run_step(root, "align", out, model=place / "ml", data=folder, textgrid="true")
     assert sorted(path.name for path in (out / "textgrid").iterdir())[0] == "%2E.%2F..%2F..%2Ftrain000.TextGrid"
     assert not list(tmp_path.rglob("train000.TextGrid"))
 

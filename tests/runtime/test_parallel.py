@@ -83,7 +83,7 @@ def test_a_worker_that_dies_while_it_sends_costs_a_retry(tmp_path, jobs):
 def test_a_chunk_that_always_kills_is_given_up():
     with (
         place(2, say=lambda text: None) as where,
-        pytest.raises(MargoError, match=r"died 3 times on chunk [01] \(killed by signal 9, as .* memory runs out\): run"),
+        pytest.raises(MargoError, match=r"died 3 times on chunk [01] \(killed by signal 9, .* memory runs out\): run"),
     ):
         list(map_chunks(always_die, range(3), where))
 

@@ -28,7 +28,7 @@ def spoken():
         rng = np.random.default_rng(seed)
         hmms = random_hmms(rng, words=4, silence=silence)
         said = [hmms.words[n] for n in rng.integers(0, 4, words)]
-        states = np.concatenate([hmms.units[hmms.unit_index[u]].states for word in said for u in hmms.lexicon[word]])
+        states = np.concatenate([hmms.states_of(word) for word in said])
         path = np.repeat(states, rng.integers(1, 2 * frames // 3, len(states)))
         x = hmms.pool.means[hmms.pool.offsets[path]]
         x = x + noise * rng.normal(size=x.shape)

@@ -103,7 +103,7 @@ def test_alignments_cover_every_frame_and_agree_with_each_other(root, exp, tmp_p
     assert {row.utterance: row.word for row in words} == text
     assert all(0 <= row.confidence <= 1 for row in words)
     done = step(root, "align", "--model", exp / "ml_1", "--data", exp / "mfcc" / "dev", "--out", tmp_path / "ali",
-                "--textgrid")  # fmt: skip
+                "--textgrid", "true")  # fmt: skip
     assert done.returncode == 0, done.stderr
     grid = sorted((tmp_path / "ali" / "textgrid").iterdir())[0]
     assert set(read_textgrid(grid)[1]) == {"words", "units"}

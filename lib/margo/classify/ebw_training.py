@@ -5,6 +5,7 @@ inside the sum over the other classes, and D must keep the denominators positive
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,13 +13,13 @@ from margo.classify.gmm import Classifier, check_samples, log_posteriors, soft_m
 from margo.errors import MargoError
 from margo.gaussian.ebw import ebw_update, smallest_D, smooth_hinge
 from margo.gaussian.em import expected
-from margo.gaussian.mixtures import log_components, sum_components
+from margo.gaussian.mixtures import log_components, share_components
 from margo.gaussian.moments import Moments
 from margo.gaussian.pool import GaussianPool
 from margo.knobs import Knobs, knob
 
 DOUBLINGS = 20  # of D, before a step that cannot improve the criterion is taken to be convergence
-CHUNK_ENTRIES = 4_000_000  # samples times Gaussians handled at once
+CHUNK_ENTRIES = 500_000  # samples times Gaussians handled at once: what a processor's cache holds
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,17 @@ class EbwOptions(Knobs):
 
     criterion: str = knob("mm", "cl: conditional likelihood; mm: margin", ("cl", "mm"))
     iterations: int = knob(200, "most iterations", least=1)
-    factor: float = knob(5.0, "F: times the smallest D that keeps the model sound", above=1)
+    factor: float = knob(5.0, "F: times the smallest D that keeps the model sound", least=1)
+    doubling: bool = knob(False, "that D is doubled from 1 until the model is sound, as printed, instead of exact")
     exponent: float = knob(0.5, "lambda: scale of the log margin (mm)", above=0)
     sharpness: float = knob(10.0, "eta: how closely the competitors' soft maximum follows the maximum (mm)", above=0)
     backtrack: bool = knob(False, "double D until the criterion does not fall, instead of keeping the best iterate")
     tolerance: float = knob(1e-7, "stop when the criterion per sample changes by less than this", least=0)
     floor: float = knob(1e-3, "least variance, as a part of the feature's variance", least=0)
+
+    def faults(self):
+        exact = self.factor == 1 and not self.doubling
+        return super().faults() + ["--factor 1 needs --doubling: with the exact D a variance becomes 0"] * exact
 
 
 @dataclass(frozen=True)
@@ -40,35 +46,40 @@ class Expectation:
     """What one pass over the data gives: the criterion, and the statistics for and against every Gaussian."""
 
     objective: float  # sum over samples of log p(c | x), or of log h(d^lambda)
-    numerator: Moments  # of the samples of a Gaussian's own class
-    denominator: Moments  # and of those that it should not win
-    margins: tuple[int, int, int]  # samples with d^lambda up to 1 (wrong), between 1 and 2, from 2 ([PW10] Fig. 3b)
+    net: Moments  # of the samples of a Gaussian's own class, less of those that it should not win
+    numerator: np.ndarray  # [K]: the occupancy for,
+    denominator: np.ndarray  # and against
+    margins: np.ndarray  # [3] samples with d^lambda up to 1 (wrong), between 1 and 2, from 2 ([PW10] Fig. 3b)
+
+    def __add__(self, other: "Expectation") -> "Expectation":
+        return Expectation(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
-def expectation(model: Classifier, x, y, options: EbwOptions) -> Expectation:
-    """Criterion and statistics of ``model`` on samples [N, D] with labels [N], in chunks that bound the memory."""
+def expectation(model: Classifier, x, y, options: EbwOptions, each=map) -> Expectation:
+    """Criterion and statistics of ``model`` on samples [N, D] with labels [N], in chunks that bound the memory;
+    ``each(function, chunks)`` maps over them, here or in other processes."""
     size = max(1, CHUNK_ENTRIES // model.pool.n_gaussians)
-    objective, stats, margins = 0.0, None, np.zeros(3, int)
-    for first in range(0, len(x), size):
-        part = slice(first, first + size)
-        value, weights, counts = posteriors(model, x[part], y[part], options)
-        both = [expected(model.pool, x[part], weight) for weight in weights]
-        stats = both if stats is None else [before + now for before, now in zip(stats, both)]
-        objective += value
-        margins += counts
-    return Expectation(objective, *stats, tuple(int(count) for count in margins))
+    chunks = ((x[first : first + size], y[first : first + size]) for first in range(0, len(x), size))
+    total = None
+    for part in each(partial(expectation_of, model, options), chunks):
+        total = part if total is None else total + part
+    return total
+
+
+def expectation_of(model: Classifier, options: EbwOptions, chunk) -> Expectation:
+    """That of one chunk ``(x, y)``."""
+    x, y = chunk
+    value, (numerator, denominator), margins = posteriors(model, x, y, options)
+    net = expected(model.pool, x, numerator - denominator)
+    return Expectation(value, net, numerator.sum(axis=0), denominator.sum(axis=0), margins)
 
 
 def posteriors(model: Classifier, x, y, options: EbwOptions):
     """``(criterion, (numerator[N, K], denominator[N, K]), margin counts)``: weights of samples on Gaussians."""
     rows = np.arange(len(x))
-    log_k = log_components(model.pool, x)
-    log_c = sum_components(log_k, model.pool.offsets)
+    log_c, gamma = share_components(log_components(model.pool, x), model.pool.offsets)  # [PW10] (7)
     sizes = model.pool.sizes
-    gamma = np.exp(log_k - np.repeat(log_c, sizes, axis=1))  # [PW10] (7)
     joint = log_c + model.log_priors
-    own = np.zeros_like(joint)
-    own[rows, y] = 1.0
     log_margin, rivals = soft_margins(joint, y, options.sharpness)
     log_y = options.exponent * log_margin
     if options.criterion == "cl":
@@ -79,17 +90,17 @@ def posteriors(model: Classifier, x, y, options: EbwOptions):
         log_h, slope = smooth_hinge(log_y)
         objective = log_h.sum()
         weight, against = options.exponent * slope, rivals  # s^n, r_c^{n,eta}
+    own = np.zeros_like(joint)
+    own[rows, y] = weight
     wrong, far = int((log_y <= 0).sum()), int((log_y >= np.log(2.0)).sum())
-    owned = np.repeat(weight[:, None] * own, sizes, axis=1) * gamma
-    opposed = np.repeat(weight[:, None] * against, sizes, axis=1) * gamma
-    return float(objective), (owned, opposed), (wrong, len(x) - wrong - far, far)
+    sides = tuple(np.repeat(side, sizes, axis=1) * gamma for side in (own, weight[:, None] * against))
+    return float(objective), sides, np.array([wrong, len(x) - wrong - far, far])
 
 
 def update(model: Classifier, now: Expectation, D: float, floor) -> Classifier:
     """The M-step with one D for everything: Gaussians by (9), weights and priors by (4) with Merialdo's (8)."""
     pool, sizes = model.pool, model.pool.sizes
-    net = (now.numerator - now.denominator).about(pool.means)
-    means, variances = ebw_update(pool.means, pool.variances, net, D, floor)
+    means, variances = ebw_update(pool.means, pool.variances, now.net.about(pool.means), D, floor)
 
     def shares(occupancy):
         """Occupancies as parts of their class, and of classes as parts of the whole."""
@@ -97,7 +108,7 @@ def update(model: Classifier, now: Expectation, D: float, floor) -> Classifier:
         of_class = occupancy / np.repeat(np.where(total > 0, total, 1.0), sizes)
         return of_class, total / (total.sum() or 1.0)
 
-    (up_k, up_c), (down_k, down_c) = shares(now.numerator.occupancy), shares(now.denominator.occupancy)
+    (up_k, up_c), (down_k, down_c) = map(shares, (now.numerator, now.denominator))
     # The growth transform needs D above the largest fall of a derivative, which is at most 1.
     D = max(D, 2.0)
     weights = np.exp(pool.log_weights) * (up_k - down_k + D)
@@ -116,32 +127,33 @@ class State:
     best_objective: float
 
 
-def begin(model: Classifier, x, y, options: EbwOptions) -> State:
+def begin(model: Classifier, x, y, options: EbwOptions, each=map) -> State:
     """The state before the first iteration, from a maximum-likelihood classifier."""
     model.pool.require("diagonal", "EBW")
     x, y = check_samples(x, y, model.classes)
     if y.max() >= model.classes or (y < 0).any():
         raise MargoError(f"EBW needs a label from 0 to {model.classes - 1} for each sample")
-    now = expectation(model, x, y, options)
+    now = expectation(model, x, y, options, each)
     if not np.isfinite(now.objective):
         raise MargoError("some samples have likelihood zero under every class: raise --ridge of the start")
     return State(model, now, model, now.objective)
 
 
-def iterate(state: State, x, y, options: EbwOptions):
+def iterate(state: State, x, y, options: EbwOptions, each=map):
     """One EBW iteration: ``(State, report, done)``.
 
-    D is ``factor`` times the exact bound over all Gaussians. With ``backtrack`` it doubles until the criterion does
-    not fall, which makes the criterion monotone; a step that never gets there ends training.
+    D is ``factor`` times the exact bound over all Gaussians, or the first power of 2 above that. With ``backtrack`` it
+    doubles until the criterion does not fall, which makes the criterion monotone; a step that never gets there ends
+    training.
     """
     model, now, pool = state.model, state.now, state.model.pool
     floor = options.floor * np.nanvar(x, axis=0)
     floor = np.minimum(np.maximum(floor, np.finfo(float).tiny), pool.variances.min(axis=0))
-    net = (now.numerator - now.denominator).about(pool.means)
-    D = options.factor * max(float(smallest_D(pool.variances, net).max()), 1.0)
+    least = max(float(smallest_D(pool.variances, now.net.about(pool.means)).max()), 1.0)
+    D = options.factor * (2.0 ** (np.floor(np.log2(least)) + 1.0) if options.doubling else least)
     for _ in range(DOUBLINGS):
         updated = update(model, now, D, floor)
-        then = expectation(updated, x, y, options)
+        then = expectation(updated, x, y, options, each)
         if not options.backtrack or then.objective >= now.objective:
             break
         D *= 2.0
@@ -149,8 +161,8 @@ def iterate(state: State, x, y, options: EbwOptions):
         updated, then = model, now
     report = {
         "objective": then.objective / len(x), "frames": len(x), "D": D,
-        "floored": int((updated.pool.variances <= floor).sum()), "wrong": then.margins[0], "near": then.margins[1],
-        "far": then.margins[2],
+        "floored": int((updated.pool.variances <= floor).sum()),
+        **dict(zip(("wrong", "near", "far"), then.margins.tolist())),
     }  # fmt: skip
     done = abs(then.objective - now.objective) < options.tolerance * len(x)
     best = (updated, then.objective) if then.objective > state.best_objective else (state.best, state.best_objective)

@@ -3,7 +3,7 @@
 NaN in a sample marks a missing value; it is integrated out exactly, whatever the covariances.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -67,6 +67,25 @@ def soft_margins(joint, y, sharpness: float):
     rivals[rows, y] = -np.inf
     log_sum, parts = share_components(rivals, np.array([0, joint.shape[1]]))
     return joint[rows, y] - log_sum[:, 0] / sharpness, parts
+
+
+def joined(models: list[Classifier]) -> Classifier:
+    """The classifier whose class c is that of ``models[c]``, all of one kind of covariances and the first's priors."""
+    parts = [model.pool.take([c]) for c, model in enumerate(models)]
+    spreads = [part.covariances for part in parts]
+    kind = type(spreads[0])
+    held = {each.name: np.concatenate([getattr(one, each.name) for one in spreads]) for each in fields(kind)}
+    means, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("means", "log_weights"))
+    offsets = np.concatenate([[0], np.cumsum([part.n_gaussians for part in parts])])
+    return Classifier(GaussianPool(means, kind(**held), weights, offsets), models[0].log_priors)
+
+
+def draw(model: Classifier, c: int, count: int, rng) -> np.ndarray:
+    """``count`` samples [count, D] of class ``c``."""
+    pool = model.pool.take([c])
+    which = rng.choice(pool.n_gaussians, count, p=np.exp(pool.log_weights) / np.exp(pool.log_weights).sum())
+    lower = np.linalg.cholesky(pool.covariances.dense())
+    return pool.means[which] + np.einsum("nde,ne->nd", lower[which], rng.normal(size=(count, pool.dimension)))
 
 
 def marginalise(model: Classifier, seen) -> Classifier:

@@ -122,63 +122,110 @@ def criterion(joint, y, options: HybridOptions, kappa: float):
 def loss_gradient(flat, layout: Layout, x, y, options: HybridOptions, kappa: float = 1.0):
     """``(loss, gradient)`` of a batch ``x[B, D]``, ``y[B]``; the gradient is flat like the parameters."""
     prior, weight, means, raw, factor = layout.views(flat)
-    K, D, R = factor.shape
     starts, sizes = np.array(layout.offsets[:-1]), np.diff(layout.offsets)
     a = np.logaddexp(raw.dtype.type(0), raw) + raw.dtype.type(layout.ridge)
+    densities = with_gaps if np.isnan(x).any() else complete
+    log_n, backward = densities(layout, means, a, factor, x)
+    weights, log_weights = _softmax(weight, starts, sizes)
+    log_c, shares = share_components(log_n + log_weights, np.array(layout.offsets))
+    priors, log_priors = _softmax(prior, np.array([0]), np.array([len(prior)]))
+    loss, slope = criterion(log_c + log_priors, y, options, kappa)
+    g = shares * np.repeat(slope, sizes, axis=1)  # d loss / d log N_k(x_n)
+    gradient = np.empty_like(flat)
+    to_prior, to_weight, to_means, to_raw, to_factor = layout.views(gradient)
+    mass, mass_k = slope.sum(axis=0), g.sum(axis=0)
+    to_prior[:] = mass - priors * mass.sum()
+    to_weight[:] = mass_k - weights * np.repeat(np.add.reduceat(mass_k, starts), sizes)
+    to_means[:], to_a, to_factor[:] = backward(g)
+    to_raw[:] = to_a / (1.0 + np.exp(-raw))
+    return loss, gradient
+
+
+def complete(layout: Layout, means, a, factor, x):
+    """``log N_k(x_n)`` [B, K] of samples without gaps, and the function that takes ``g[B, K]``, weights of them, to the
+    derivatives of their weighted sum by means, diagonals ``a`` and factors."""
+    K, D, R = factor.shape
     scaled = factor / a[:, :, None]  # A^-1 S
     inner = factor.transpose(0, 2, 1) @ scaled
     inner[:, range(R), range(R)] += 1.0  # I + S' A^-1 S
     lower = np.linalg.cholesky(inner)
     log_det = np.log(a).sum(axis=1) + 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-    solved = np.ascontiguousarray(np.linalg.solve(inner, scaled.transpose(0, 2, 1)))  # (A^-1 S M^-1)', [K, R, D]
     if layout.precision:
         p, sign, log_det, rows = a, 1.0, log_det, factor.transpose(0, 2, 1)
     else:
         half = np.linalg.solve(lower, scaled.transpose(0, 2, 1))  # L^-1 S' A^-1
         p, sign, log_det, rows = 1.0 / a, -1.0, -log_det, half
-    # Forward: log N, then log p(x, c).
     project = np.ascontiguousarray(rows.transpose(2, 0, 1)).reshape(D, K * R)
     projected = (x @ project).reshape(len(x), K, R)
     projected -= np.einsum("krd,kd->kr", rows, means)
     square = x * x
     quadratic = square @ p.T - 2.0 * x @ (means * p).T + (means * means * p).sum(axis=1)
     quadratic += sign * np.einsum("bkr,bkr->bk", projected, projected)
-    weights, log_weights = _softmax(weight, starts, sizes)
-    log_k = 0.5 * (log_det - D * LOG_2PI - quadratic) + log_weights
-    log_c, shares = share_components(log_k, np.array(layout.offsets))
-    priors, log_priors = _softmax(prior, np.array([0]), np.array([len(prior)]))
-    loss, slope = criterion(log_c + log_priors, y, options, kappa)
-    # Backward: g is d loss / d log N_k(x_n).
-    g = shares * np.repeat(slope, sizes, axis=1)
-    gradient = np.empty_like(flat)
-    to_prior, to_weight, to_means, to_raw, to_factor = layout.views(gradient)
-    mass, mass_k = slope.sum(axis=0), g.sum(axis=0)
-    to_prior[:] = mass - priors * mass.sum()
-    to_weight[:] = mass_k - weights * np.repeat(np.add.reduceat(mass_k, starts), sizes)
-    first = g.T @ x
-    centred = first - mass_k[:, None] * means  # sum g (x - mu)
-    second = g.T @ square - 2.0 * means * first + mass_k[:, None] * means * means  # sum g (x - mu)^2
-    pulled = (g[:, :, None] * projected).reshape(len(x), K * R)
-    cross = (x.T @ pulled).reshape(D, K, R).transpose(1, 0, 2)
-    cross = cross - means[:, :, None] * np.einsum("bk,bkr->kr", g, projected)[:, None, :]  # sum g (x - mu) projected'
-    diagonal_of_inverse = 1.0 / a - np.einsum("krd,kdr->kd", solved, scaled)
-    if layout.precision:
-        to_means[:] = a * centred + (factor @ (factor.transpose(0, 2, 1) @ centred[:, :, None]))[:, :, 0]
-        to_a = 0.5 * (mass_k[:, None] * diagonal_of_inverse - second)
-        to_factor[:] = mass_k[:, None, None] * solved.transpose(0, 2, 1) - cross
-    else:
+
+    def backward(g):
+        mass = g.sum(axis=0)
+        solved = np.ascontiguousarray(np.linalg.solve(inner, scaled.transpose(0, 2, 1)))  # (A^-1 S M^-1)', [K, R, D]
+        first = g.T @ x
+        centred = first - mass[:, None] * means  # sum g (x - mu)
+        second = g.T @ square - 2.0 * means * first + mass[:, None] * means * means  # sum g (x - mu)^2
+        pulled = (g[:, :, None] * projected).reshape(len(x), K * R)
+        cross = (x.T @ pulled).reshape(D, K, R).transpose(1, 0, 2)
+        # sum g (x - mu) projected'
+        cross = cross - means[:, :, None] * np.einsum("bk,bkr->kr", g, projected)[:, None, :]
+        diagonal_of_inverse = 1.0 / a - np.einsum("krd,kdr->kd", solved, scaled)
+        if layout.precision:
+            to_means = a * centred + (factor @ (factor.transpose(0, 2, 1) @ centred[:, :, None]))[:, :, 0]
+            to_a = 0.5 * (mass[:, None] * diagonal_of_inverse - second)
+            return to_means, to_a, mass[:, None, None] * solved.transpose(0, 2, 1) - cross
         # t = M^-1 S' A^-1 (x - mu) = L^-T projected; u = Sigma^-1 (x - mu) = A^-1 ((x - mu) - S t).
         cross = np.linalg.solve(lower.transpose(0, 2, 1), cross.transpose(0, 2, 1)).transpose(0, 2, 1)
         # cross is now sum g (x - mu) t'
         outer = solved @ cross  # sum g t t'
         sum_t = (solved @ centred[:, :, None])[:, :, 0]
-        to_means[:] = (centred - (factor @ sum_t[:, :, None])[:, :, 0]) / a
+        to_means = (centred - (factor @ sum_t[:, :, None])[:, :, 0]) / a
         by_outer = factor @ outer
-        to_factor[:] = (cross - by_outer) / a[:, :, None] - mass_k[:, None, None] * solved.transpose(0, 2, 1)
+        to_factor = (cross - by_outer) / a[:, :, None] - mass[:, None, None] * solved.transpose(0, 2, 1)
         squared = second - 2.0 * (cross * factor).sum(axis=2) + (by_outer * factor).sum(axis=2)  # a^2 sum g u^2
-        to_a = 0.5 * (squared / (a * a) - mass_k[:, None] * diagonal_of_inverse)
-    to_raw[:] = to_a / (1.0 + np.exp(-raw))
-    return loss, gradient
+        return to_means, 0.5 * (squared / (a * a) - mass[:, None] * diagonal_of_inverse), to_factor
+
+    return 0.5 * (log_det - D * LOG_2PI - quadratic), backward
+
+
+def with_gaps(layout: Layout, means, a, factor, x):
+    """As :func:`complete`, NaN being missing: of the observed values alone ([R18] 3.3), covariances only.
+
+    With W = A^-1 where a value is seen and 0 elsewhere, M = I + S' W S of each sample and Gaussian is R x R, and the
+    marginal's inverse is W - W S M^-1 S' W: no larger matrix is formed.
+    """
+    (K, D, R), B = factor.shape, len(x)
+    seen = (~np.isnan(x)).astype(means.dtype)
+    filled = np.where(seen > 0, x, 0.0).astype(means.dtype)
+    log_n, kept = np.empty((B, K), means.dtype), []
+    for k in range(K):
+        S, w = factor[k], seen / a[k]
+        gram = (S[:, :, None] * S[:, None, :]).reshape(D, R * R)
+        inner = (w @ gram).reshape(B, R, R)
+        inner[:, range(R), range(R)] += 1.0
+        e = filled - seen * means[k]
+        inverse = np.linalg.inv(inner)
+        t = (inverse @ ((w * e) @ S)[:, :, None])[:, :, 0]  # M^-1 S' W e = S' u
+        u = w * (e - t @ S.T)  # the marginal's inverse times e
+        log_det = seen @ np.log(a[k]) + np.linalg.slogdet(inner)[1]
+        log_n[:, k] = -0.5 * (seen.sum(axis=1) * LOG_2PI + log_det + (e * u).sum(axis=1))
+        kept.append((w, t, u, inverse))
+
+    def backward(g):
+        to_means, to_a, to_factor = np.empty_like(means), np.empty_like(a), np.empty_like(factor)
+        for k, (w, t, u, inverse) in enumerate(kept):
+            S, weighted = factor[k], g[:, k, None] * u
+            solved = np.einsum("drs,ds->dr", ((g[:, k, None] * w).T @ inverse.reshape(B, R * R)).reshape(D, R, R), S)
+            to_means[k] = weighted.sum(axis=0)
+            to_factor[k] = weighted.T @ t - solved  # sum g (u t' - W S M^-1)
+            diagonal = g[:, k] @ w - (solved * S).sum(axis=1) / a[k]  # of the marginals' inverses
+            to_a[k] = 0.5 * ((weighted * u).sum(axis=0) - diagonal)
+        return to_means, to_a, to_factor
+
+    return log_n, backward
 
 
 def _softmax(logits, starts, sizes):
@@ -240,21 +287,21 @@ def keep_best(state: State, layout: Layout, epoch: int, validation) -> tuple[Sta
     return state, error
 
 
-def prepare(x, y, classes: int):
-    """Training samples as float32, checked; unlabelled ones (-1) are welcome, missing values are not."""
+def prepare(x, y, classes: int, precision: bool = False):
+    """Training samples as float32, checked; unlabelled ones (-1) are welcome, and missing values for covariances."""
     x, y = check_samples(x, y, classes)
-    if np.isnan(x).any():
+    if precision and np.isnan(x).any():
         raise MargoError(
-            f"{int(np.isnan(x).any(axis=1).sum())} training samples have missing values: hybrid training needs "
-            "complete samples (train by EM instead, or fill them in); classification takes missing values"
+            f"{int(np.isnan(x).any(axis=1).sum())} training samples have missing values: hybrid training takes them "
+            "with covariances of low rank (--precision false)"
         )
     return x.astype(np.float32), y
 
 
 def fit(model: Classifier, x, y, options: HybridOptions, seed: int = 0, validation=None):
     """``(Classifier, reports)``: hybrid training from ``model``, the epoch chosen on ``validation = (x, y)``."""
-    x, y = prepare(x, y, model.classes)
     state, layout = begin(model, options)
+    x, y = prepare(x, y, model.classes, layout.precision)
     reports = []
     for epoch in range(1, options.epochs + 1):
         state, report, done = advance(state, layout, x, y, options, epoch, seed, validation)

@@ -31,12 +31,20 @@ NEGLIGIBLE = 1e-9  # Gaussians with a smaller posterior add nothing to an expect
 class MarginOptions(Knobs):
     """Max-margin Gaussians [DA08]."""
 
+    method: str = knob("smo", "sequential minimal optimisation, or projected gradient for comparison", ("smo", "grad"))
+    faithful: bool = knob(
+        False, "the paper's alternation instead of the joint problem", needs={"method": ("smo",)}
+    )
+    every: bool = knob(
+        False, "Sha and Saul's objective (10): a hinge for every rival, not the nearest alone",
+        needs={"method": ("grad",)},
+    )
     cost: float = knob(1.0, "C: price of a margin violation", above=0)
     scale: float = knob(0.25, "s: weight of the linear and constant features; large: they carry no ridge", above=0)
     balance: float = knob(
         0.4, "features are divided by their standard deviation to this power (0: not, 1: wholly)", least=0, most=1
     )
-    epochs: int = knob(60, "passes over the data", least=1)
+    epochs: int = knob(60, "most passes over the data", least=1)
     gap: float = knob(0.005, "stop at this relative duality gap", least=0)
 
 
@@ -137,23 +145,28 @@ def project(packed, dims: int) -> np.ndarray:
     return np.concatenate([pack_matrices(clipped), packed[:, half:]], axis=1)
 
 
-def objective_and_slope(problem: Problem, packed):
-    """The primal objective, and ``coefficients[N, K]``: minus the derivative of the sum of hinges by the scores."""
-    scores = score_samples(problem.x, *unpack(problem, packed))
+def hinges(problem: Problem, scores, every: bool = False):
+    """The sum of hinges of ``scores`` [N, K], and ``coefficients[N, K]``: minus its derivative by the scores.
+
+    A sample's nearest rival alone counts, as its one slack in (9) has it, or ``every`` rival by itself, as in (10).
+    """
     rows = np.arange(len(scores))
-    rivals = problem.rivals(scores)
-    nearest = rivals.argmin(axis=1)
-    hinge = 1.0 + scores[rows, problem.responsible] - rivals[rows, nearest]
-    broken = np.flatnonzero(hinge > 0)
+    gaps = 1.0 + scores[rows, problem.responsible][:, None] - problem.rivals(scores)
     coefficients = np.zeros_like(scores)
-    coefficients[broken, nearest[broken]] = 1.0
-    coefficients[broken, problem.responsible[broken]] = -1.0
-    return 0.5 * float((packed**2).sum()) + problem.cost * float(hinge[broken].sum()), coefficients
+    if every:
+        coefficients[gaps > 0] = 1.0
+    else:
+        nearest = gaps.argmax(axis=1)
+        coefficients[rows, nearest] = gaps[rows, nearest] > 0
+    total = float(gaps[coefficients > 0].sum())
+    coefficients[rows, problem.responsible] = -coefficients.sum(axis=1)
+    return total, coefficients
 
 
-def objective(problem: Problem, packed) -> float:
-    """The primal objective; ``packed`` must be positive semidefinite to count."""
-    return objective_and_slope(problem, packed)[0]
+def objective(problem: Problem, packed, every: bool = False) -> float:
+    """The primal objective, of (9) or, with ``every``, of (10); ``packed`` must be positive semidefinite to count."""
+    scores = score_samples(problem.x, *unpack(problem, packed))
+    return 0.5 * float((packed**2).sum()) + problem.cost * hinges(problem, scores, every)[0]
 
 
 def to_model(problem: Problem, packed) -> MaxMargin:
@@ -173,33 +186,33 @@ def from_classifier(problem: Problem, model: Classifier) -> np.ndarray:
     return np.concatenate([pack_matrices(psi), tail], axis=1)
 
 
-def descend(problem: Problem, start, steps: int, clock=None, seconds: float = np.inf):
-    """Projected gradient of Sha & Saul on the same objective: ``(packed, reports)``.
+def descend(problem: Problem, start, steps: int, every: bool = False, clock=None, seconds: float = np.inf):
+    """Projected subgradient after Sha & Saul, on (9) or, with ``every``, on their own (10): ``(packed, reports)``.
 
-    The first parameters are ``start`` times the best of a few common factors (scores of a likelihood are far larger
-    than margins of 1). A step is halved until the objective falls and grows by a fifth when it did. ``clock`` (a
-    function that returns seconds) with ``seconds`` ends it by time, for comparisons.
+    The hinges have kinks, where no short step along a subgradient need lower the objective: steps are 1 / (t + t0), as
+    the ridge's strong convexity asks, and the best iterate is kept. t0 makes the first step as long as the parameters,
+    and no iterate is longer than ``sqrt(2 objective)``, since no solution is. The first parameters are ``start`` times
+    the best of a few common factors (scores of a likelihood are far larger than margins of 1). ``clock`` (a function
+    that returns seconds) dates the reports and with ``seconds`` ends it by time, for comparisons.
     """
-    dims = problem.x.shape[1]
-    began = clock() if clock else 0.0
-    packed = min((start * factor for factor in 10.0 ** np.arange(-4.0, 1.0)), key=lambda p: objective(problem, p))
-    value, coefficients = objective_and_slope(problem, packed)
-    reports, step = [], 1e-3
-    for iteration in range(1, steps + 1):
-        gradient = packed - problem.cost * pull(problem, coefficients)
-        for _ in range(40):
-            trial = project(packed - step * gradient, dims)
-            reached, slope = objective_and_slope(problem, trial)
-            if reached < value:
+    began, dims, ahead = clock() if clock else 0.0, problem.x.shape[1], None
+    packed = min((start * part for part in 10.0 ** np.arange(-4.0, 1.0)), key=lambda p: objective(problem, p, every))
+    best, best_value, reports = packed, np.inf, []
+    for t in range(1, steps + 1):
+        slack, coefficients = hinges(problem, score_samples(problem.x, *unpack(problem, packed)), every)
+        square = float((packed**2).sum())
+        if 0.5 * square + problem.cost * slack < best_value:
+            best, best_value = packed, 0.5 * square + problem.cost * slack
+        reports.append({"iteration": t, "objective": -best_value, "frames": len(problem.x)})
+        if clock:
+            reports[-1]["cpu_seconds"] = clock() - began
+            if reports[-1]["cpu_seconds"] > seconds:
                 break
-            step *= 0.5
-        else:
-            break
-        packed, value, coefficients, step = trial, reached, slope, step * 1.2
-        reports.append({"iteration": iteration, "objective": -value, "frames": len(problem.x)})
-        if clock and clock() - began > seconds:
-            break
-    return packed, reports
+        gradient = packed - problem.cost * pull(problem, coefficients)
+        ahead = ahead or np.linalg.norm(gradient) / max(np.sqrt(square), 1e-300)
+        packed = project(packed - gradient / (t + ahead), dims)
+        packed = packed * min(1.0, np.sqrt(2.0 * best_value / max(float((packed**2).sum()), 1e-300)))
+    return best, reports
 
 
 def scores(model: MaxMargin, x) -> np.ndarray:

@@ -157,12 +157,14 @@ def water_level(wish, cost):
     return level
 
 
-def fit(problem: Problem, options: MarginOptions, rng):
-    """``(State, reports)``: epochs until the relative duality gap is ``options.gap``, or ``options.epochs``."""
+def fit(problem: Problem, options: MarginOptions, rng, clock=None):
+    """``(State, reports)``: epochs until the relative duality gap is ``options.gap``, or ``options.epochs``; ``clock``
+    (a function that returns seconds) dates the reports."""
+    began = clock() if clock else 0.0
     state, reports = begin(problem), []
     for epoch in range(1, options.epochs + 1):
         state = run_epoch(state, problem, rng.permutation(len(problem.x)))
-        reports.append(report(state, problem, epoch))
+        reports.append(report(state, problem, epoch) | ({"cpu_seconds": clock() - began} if clock else {}))
         if state.gap <= options.gap:
             break
     return state, reports

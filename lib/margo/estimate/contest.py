@@ -66,7 +66,8 @@ class Contest(Criterion):
         if steps % refresh == 0 and (refresh == 1 or not final):
             memory = {**memory, "found_with": hmms}
         before = memory["found_with"]
-        kept = corpus.remember(before, lambda: list(corpus.map(self.search, before, corpus.strings(before))))
+        found = corpus.map(self.search, before, corpus.strings(before))
+        kept = corpus.remember(before, lambda: corpus.scratch.parts(found))
         before = before if "transitions" in self.options.parameters else None
         if not memory["spread"]:
             measures = corpus.map(partial(on_paths, self.measures, before), hmms, kept)

@@ -10,6 +10,7 @@ data as a ``corpus``, which works through chunks of utterances ``(name, x[T, D],
                                           partial of such
     corpus.total(function, hmms, parts)   their sum; utterances in its ``dropped`` are told, and refused if many
     corpus.remember(hmms, make)           ``make()``, kept until another model is asked for
+    corpus.scratch                        room for what grows with the corpus (:mod:`margo.formats.scratch`)
     corpus.strings(hmms)                  ``parts``: strings that were listed for this very model before, or Nones
 
 A new criterion gives :meth:`Criterion.accumulate` and :meth:`Criterion.update`, its name and its options; the other
@@ -19,7 +20,7 @@ functions have defaults that fit statistics of :class:`margo.estimate.stats.Stat
 from dataclasses import dataclass
 from functools import partial
 
-from margo.estimate.moves import PARAMETERS
+from margo.estimate.moves import PARAMETERS, blend
 from margo.knobs import Knobs, knob
 from margo.model.hmm import HmmSet
 
@@ -93,6 +94,10 @@ class Criterion:
     def candidates(self, hmms: HmmSet, memory: dict) -> list[HmmSet]:
         """The models that dev is to judge after a step; the first is ``hmms`` itself."""
         return [hmms]
+
+    def blend(self, a: HmmSet, b: HmmSet, share: float) -> HmmSet | None:
+        """A model between two, ``share`` of it the second; None where they have none."""
+        return blend(a, b, share)
 
     def cost(self, report: dict, steps: int) -> float:
         """What picks the best model where there is no dev set, the lower the better; inf if it cannot be compared."""

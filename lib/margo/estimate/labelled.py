@@ -77,6 +77,6 @@ def _even(frames: int, states: int) -> np.ndarray | None:
 def _check(hmms: HmmSet) -> None:
     if hmms.pool.n_gaussians != hmms.pool.n_states:
         raise MargoError("a start from segments needs a model of one Gaussian a state")
-    compound = [word for word, names in hmms.lexicon.items() if names != (word,)]
+    compound = [word for word, names in hmms.lexicon.items() if names != (((word,), 0.0),)]
     if compound:
         raise MargoError(f"a start from segments needs words that are units of their own: {' '.join(compound[:5])}")

@@ -210,8 +210,7 @@ class _Space:
         path = viterbi(forced, scores[:, np.searchsorted(self.graph.states, forced.states)])
         earned = np.zeros(scores.shape)
         for segment in path.words:
-            units = self.hmms.lexicon[self.hmms.words[segment.index]]
-            states = np.concatenate([self.hmms.units[self.hmms.unit_index[unit]].states for unit in units])
-            columns = np.searchsorted(self.graph.states, np.unique(states))
+            states = np.unique(self.hmms.states_of(self.hmms.words[segment.index]))
+            columns = np.searchsorted(self.graph.states, states)
             earned[segment.start : segment.end, columns] = 1 / (segment.end - segment.start)
         return earned

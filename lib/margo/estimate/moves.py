@@ -10,6 +10,7 @@ from margo.estimate.stats import Stats
 from margo.gaussian.covariances import Covariances, Diagonal
 from margo.gaussian.ebw import ebw_probabilities, ebw_update, smoothing_constants
 from margo.gaussian.pool import GaussianPool
+from margo.model.grammar import weights_of, with_grammar
 from margo.model.hmm import HmmSet
 
 PARAMETERS = ("means", "variances", "weights", "transitions")
@@ -51,6 +52,25 @@ def moved(hmms: HmmSet, changes: dict[str, np.ndarray]) -> HmmSet:
     if "transitions" in changes:
         hmms = hmms.with_transitions(_normalised(hmms, hmms.log_transitions + changes["transitions"]))
     return replace(hmms, pool=GaussianPool(means, variances, log_weights, pool.offsets))
+
+
+def blend(a: HmmSet, b: HmmSet, share: float) -> HmmSet | None:
+    """A model between two of the same units, ``1 - share`` of a and ``share`` of b: means, log variances,
+    probabilities of components and transitions, and the insertion penalty; None where shapes differ."""
+    if a.pool.means.shape != b.pool.means.shape or len(a.log_transitions) != len(b.log_transitions):
+        return None
+
+    def between(values):
+        return (1 - share) * values(a) + share * values(b)
+
+    with np.errstate(divide="ignore"):
+        transitions = np.log(between(lambda hmms: np.exp(hmms.log_transitions)))
+        log_weights = np.log(between(lambda hmms: np.exp(hmms.pool.log_weights)))
+    variances = np.exp(between(lambda hmms: np.log(hmms.pool.variances)))
+    pool = GaussianPool(between(lambda hmms: hmms.pool.means), variances, log_weights, a.pool.offsets)
+    penalty = {name: between(lambda hmms, name=name: weights_of(hmms)[name]) for name in weights_of(a)
+               if name == "insertion_penalty"}  # fmt: skip
+    return with_grammar(a.with_pool(pool).with_transitions(transitions), **penalty)
 
 
 def ebw_step(hmms: HmmSet, stats: Stats, parameters, growth: float) -> tuple[HmmSet, dict]:

@@ -87,7 +87,7 @@ def owners_of(hmms: HmmSet, words) -> np.ndarray:
     """Which word (its place) each emitting node of the words' chain belongs to; a pause belongs to the word after it,
     the last one to the last word."""
     pause = hmms.units[hmms.unit_index[hmms.silence]].n_states if hmms.silence is not None else 0
-    sizes = {word: sum(hmms.units[hmms.unit_index[name]].n_states for name in hmms.lexicon[word]) for word in {*words}}
+    sizes = {word: len(hmms.states_of(word)) for word in {*words}}
     nodes = np.array([pause + sizes[word] for word in words])
     nodes[-1] += pause
     return np.repeat(np.arange(len(words)), nodes)

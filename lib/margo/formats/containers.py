@@ -8,6 +8,15 @@ from typing import NamedTuple
 
 from margo.errors import MargoError
 
+# kbit/s of MPEG audio, by (MPEG-1?, layer), from the second index on; the first is free, the last is forbidden
+KILOBITS = {
+    (True, 1): tuple(range(32, 449, 32)),
+    (True, 2): (32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
+    (True, 3): (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+    (False, 1): (32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
+    (False, 2): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+}
+KILOBITS[False, 3] = KILOBITS[False, 2]
 UNKNOWN_LENGTH = (0, 0xFFFFFFFF, 0x7FFFFFFF, 0xFFFFFFFFFFFFFFFF)  # in headers of programs that wrote to a pipe
 MOST_CHUNKS = 100_000
 
@@ -34,6 +43,8 @@ def shortfall(file, size: int) -> str:
     """What is lacking in an open file of ``size`` bytes, in words; empty where nothing is or its kind is not known."""
     file.seek(0)
     magic = file.read(4)
+    if magic[:3] == b"ID3" or magic[:1] == b"\xff" and len(magic) == 4 and magic[1] & 0xE0 == 0xE0:
+        return _mpeg(file, size, magic)
     walks = {b".snd": _au, b"dns.": _au, b"Crea": _voc, b"OggS": _ogg, **dict.fromkeys(CHUNKS, _chunks)}
     return walks[magic](file, size, magic) if magic in walks else ""
 
@@ -119,3 +130,44 @@ def _ogg(file, size: int, magic: bytes) -> str:
             return "truncated: its last page is cut off"
         ended[head[14:18]] = bool(head[5] & 4)
     return "" if all(ended.values()) else "truncated: its last page is not there"
+
+
+def _mpeg(file, size: int, magic: bytes) -> str:
+    """Frames of MP3 follow each other to the end, or to a tag; their number may stand in the first of them."""
+    at, found, declared = 0, 0, 0
+    if magic[:3] == b"ID3":
+        file.seek(5)
+        flags, *sizes = file.read(5)
+        at = 10 + sum(byte << shift for byte, shift in zip(sizes, (21, 14, 7, 0))) + 10 * bool(flags & 0x10)
+    while True:
+        file.seek(at)
+        head = file.read(4 if found else 200)
+        length = _mpeg_length(head)
+        if not length:  # a tag, or nothing more
+            return _told_frames(found, declared)
+        if at + length > size:
+            return _told_frames(found, declared) or "truncated: its last frame is cut off"
+        if not found:
+            mark = max(head.find(b"Xing"), head.find(b"Info"))
+            if mark > 0 and len(head) >= mark + 12 and head[mark + 7] & 1:
+                declared = int.from_bytes(head[mark + 8 : mark + 12], "big") + 1  # and the one that says so
+        at, found = at + length, found + 1
+
+
+def _told_frames(found: int, declared: int) -> str:
+    return f"truncated: {found} frames found, its header declares {declared}" if found < declared else ""
+
+
+def _mpeg_length(head: bytes) -> int:
+    """Bytes of the frame that begins with ``head``; 0 where none does, or it does not say."""
+    if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
+        return 0
+    version, layer, index = head[1] >> 3 & 3, 4 - (head[1] >> 1 & 3), head[2] >> 4
+    rates = {3: 1, 2: 2, 0: 4}  # of MPEG-1, 2 and 2.5: what 44100, 48000, 32000 Hz are divided by
+    if version not in rates or layer == 4 or not 0 < index < 15 or head[2] >> 2 & 3 == 3:
+        return 0
+    rate = (44100, 48000, 32000)[head[2] >> 2 & 3] // rates[version]
+    bits, padding = 1000 * KILOBITS[version == 3, layer][index - 1], head[2] >> 1 & 1
+    if layer == 1:
+        return (12 * bits // rate + padding) * 4
+    return (72 if layer == 3 and version != 3 else 144) * bits // rate + padding

@@ -1,48 +1,19 @@
-"""HTK's dictionary and word network (SLF), to and from a lexicon and a grammar's table."""
+"""HTK's word network (SLF), to and from a grammar's table."""
 
-import re
 import shlex
 
 import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
+from margo.formats.lexicon import SILENCE
 from margo.formats.reading import MOST, read_lines
 from margo.knobs import brief, real, whole
 from margo.model.grammar import grammar
 from margo.model.hmm import HmmSet
 
 NULL = "!NULL"
-SILENCE = "!SILENCE"  # the word that stands for optional silence in what is written
 LARGEST = 1e30  # log probability of an arc, so that those of a way stay finite together
-PROBABILITY = re.compile(r"[0-9]+\.[0-9]*|\.[0-9]+")
-
-
-def read_dict(path) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """``(words, silent words)`` with their units; of ``word [output] [probability] unit ...`` the output must be the
-    word itself, or ``[]``: such a word is silent. A word with two pronunciations is refused: it would be two models."""
-    words, silent, faults = {}, {}, []
-    for number, line in read_lines(path):
-        word, *units = (field.removeprefix("\\") for field in line.split())
-        output = units.pop(0) if units and units[0].startswith("[") and units[0].endswith("]") else f"[{word}]"
-        if units and PROBABILITY.fullmatch(units[0]):
-            units.pop(0)
-        if not units or not all((word, *units)) or output not in ("[]", f"[{word}]"):
-            faults.append(f"line {number}: {brief(line.strip())}, expected: word units, or word [] units")
-        elif word in words or word in silent:
-            faults.append(f"line {number}: {word[:60]} has another pronunciation already")
-        else:
-            (silent if output == "[]" else words)[word] = tuple(units)
-    faults += ["no words"] * (not words and not faults)
-    refuse(faults, str(path), MOST)
-    return words, silent
-
-
-def write_dict(path, hmms: HmmSet) -> None:
-    rows = [f"{word} {' '.join(units)}" for word, units in sorted(hmms.lexicon.items())]
-    if hmms.silence is not None:
-        rows.insert(0, f"{SILENCE} [] {hmms.silence}")
-    write_text(path, "".join(f"{row}\n" for row in rows))
 
 
 def write_net(path, hmms: HmmSet) -> None:
@@ -77,6 +48,8 @@ def pair_table(hmms: HmmSet) -> np.ndarray:
     pairs = np.zeros((size + 1, size + 1))
     if table["kind"] == "isolated":
         pairs[:size, :size] = -np.inf
+    elif table["kind"] == "ngram":
+        pairs = table["scale"] * hmms.ngram.pairs(hmms.words)
     elif table["kind"] == "bigram":
         pairs = table["scale"] * hmms.log_bigram
     pairs[:, :size] += table.get("insertion_penalty", 0.0)

@@ -7,17 +7,19 @@ from margo.formats.atomic import read_npz, write_npz
 from margo.formats.reading import misfits, reading
 from margo.gaussian.pool import GaussianPool
 from margo.model.grammar import KINDS
-from margo.model.hmm import HmmSet, Unit
+from margo.model.hmm import HmmSet, Unit, pronounced
+from margo.model.ngram import END, START
 
 KIND = "margo hmm set"
 VERSION = 1
 COVARIANCES = {"diagonal": "variances", "full": "matrices"}  # the array of each type; a pool knows them by their shape
 LAYOUT = {  # of ``meta``
     "units": [str],
-    "lexicon": [[(str, [str])]],
+    "lexicon": [[(str, [str], [[([str], float)]])]],  # word and units, or word and [units, log probability] of each way
     "silence": (str, None),
     "meta": {"grammar?": {"kind": set(KINDS), "insertion_penalty?": float, "scale?": float,
-                          "log_bigram?": [[(float, None)]]}, "features?": dict},
+                          "log_bigram?": [[(float, None)]], "order?": int,
+                          "ngrams?": [[([str], float, None)]]}, "features?": dict},
 }  # fmt: skip
 ARRAYS = ("means", "log_weights", "offsets", "unit_states", "unit_sizes", "log_transitions")
 
@@ -41,9 +43,15 @@ def pack(hmms: HmmSet) -> tuple[dict, dict[str, np.ndarray]]:
     }
     if hmms.variance_floor is not None:
         arrays["variance_floor"] = hmms.variance_floor
-    lexicon = [[word, list(parts)] for word, parts in hmms.lexicon.items()]
+    lexicon = [[word, _plain(ways)] for word, ways in hmms.lexicon.items()]
     meta = {"kind": KIND, "version": VERSION, "units": [unit.name for unit in hmms.units], "lexicon": lexicon}
     return {**meta, "silence": hmms.silence, "meta": hmms.meta}, arrays
+
+
+def _plain(ways) -> list:
+    """Pronunciations for JSON; the units alone where there is one that is sure."""
+    one = len(ways) == 1 and ways[0].log_prob == 0
+    return list(ways[0].units) if one else [[list(way.units), way.log_prob] for way in ways]
 
 
 def pack_many(values: dict) -> tuple[dict, dict[str, np.ndarray]]:
@@ -108,9 +116,14 @@ def _assemble(meta: dict, arrays: dict) -> HmmSet:
     )
     covariances = next(arrays[name] for name in COVARIANCES.values() if name in arrays)
     pool = GaussianPool(arrays["means"], covariances, arrays["log_weights"], arrays["offsets"])
-    lexicon = {word: tuple(parts) for word, parts in meta["lexicon"]}
+    lexicon = pronounced(dict(meta["lexicon"]))
     table, size = meta["meta"].get("grammar", {}), len(lexicon) + 1
-    rows = table.get("log_bigram", ())
+    rows, words = table.get("log_bigram", ()), {*lexicon, START, END}
+    if table.get("kind") == "ngram" and (
+        not {"scale", "order", "ngrams"} <= table.keys() or not 1 <= table["order"] <= 3
+        or any(len(row) != 3 or type(row[0]) is not list or not words.issuperset(row[0]) for row in table["ngrams"])
+    ):  # fmt: skip
+        raise MargoError("grammar: expected scale, order, and ngrams of the lexicon's words with two numbers each")
     if table.get("kind") == "bigram" and ("scale" not in table or [len(row) for row in rows] != [size] * size):
         raise MargoError(f"grammar: expected its scale, and log_bigram of {size} rows of {size} numbers")
     return HmmSet(pool, units, lexicon, meta["silence"], arrays.get("variance_floor"), meta["meta"])

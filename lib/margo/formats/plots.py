@@ -5,7 +5,8 @@ sentence under it) and ``x_log`` or ``y_log`` (true for a logarithmic axis). By 
 
 =============  =========================================================================================================
 line, scatter  ``series``: list of ``{"name", "x": [...], "y": [...]}``; a series may set ``"style"`` to ``line`` or
-               ``points`` itself. ``region``: ``{"values": [[class, ...], ...], "x": [low, high], "y": [low, high]}``
+               ``points`` itself, and ``"sd": [...]`` for a band of that width to either side. ``region``:
+               ``{"values": [[class, ...], ...], "x": [low, high], "y": [low, high]}``
                colours the background by class, first row at the bottom, as for decision regions.
 histogram      ``series``: list of ``{"name", "edges": [B + 1 numbers], "counts": [B numbers]}``
 heatmap        ``values``: list of rows, first row at the top; ``rows`` and ``columns``: their labels
@@ -14,6 +15,9 @@ image          ``source``: a ``data:image/png;base64,...`` address
 =============  =========================================================================================================
 """
 
+import base64
+import struct
+import zlib
 from pathlib import Path
 
 from margo.errors import refuse
@@ -27,7 +31,7 @@ COMMON = {"title": str, "kind": set(KINDS), "x_label?": str, "y_label?": str, "n
           "y_log?": bool, "rows?": [(str, float)], "columns?": [(str, float)], "values?": [NUMBERS], "cells?": [[str]],
           "region?": {"values": [NUMBERS], "x": NUMBERS, "y": NUMBERS},
           "series?": [{"name?": (str, float, None)}]}  # fmt: skip
-SERIES = {"line": {"x": NUMBERS, "y": NUMBERS, "style?": {"line", "points"}},
+SERIES = {"line": {"x": NUMBERS, "y": NUMBERS, "sd?": NUMBERS, "style?": {"line", "points"}},
           "histogram": {"edges": NUMBERS, "counts": NUMBERS}}  # fmt: skip
 
 
@@ -50,6 +54,17 @@ def read_plots(path) -> list[dict]:
     plots = read_json(path)
     refuse(plot_faults(plots), str(path), MOST)
     return plots
+
+
+def picture_address(grey) -> str:
+    """A picture of bytes ``[height, width]`` as the address of a PNG file within it."""
+    height, width = grey.shape
+    lines = b"".join(b"\0" + row.tobytes() for row in grey)  # each with no filter
+    parts = ((b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress(lines, 9)),
+             (b"IEND", b""))  # fmt: skip
+    chunks = [struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+              for kind, data in parts]  # fmt: skip
+    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(chunks)).decode()
 
 
 def plot_faults(plots) -> list[str]:
@@ -75,6 +90,8 @@ def _series(plot: dict) -> list[str]:
     region = plot.get("region")
     faults = [] if plot.get("series") or region else ["no series"]
     faults += _lengths(plot, "x", "y", 0, "as many numbers in x as in y")
+    faults += [f"series {each.get('name')!r} needs as many numbers in sd as in y" for each in plot.get("series", [])
+               if "sd" in each and len(each["sd"]) != len(each["y"])]  # fmt: skip
     if region:
         faults += _grid(region["values"])
         faults += [f"region needs {axis}: [low, high]" for axis in "xy" if len(region[axis]) != 2]

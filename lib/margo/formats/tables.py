@@ -1,4 +1,5 @@
-"""Labelled tables: USPS in HDF5, MNIST's four idx files, CSV with a label column.
+"""Labelled tables: USPS in HDF5, MNIST's four idx files, the .amat files of its variants, CIFAR-10's binary files, CSV
+with a label column.
 
 All give ``{"train": Table, "test": Table}`` (CSV: one table, under "all"); a missing value is NaN, a missing label -1.
 """
@@ -21,6 +22,14 @@ IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x
 MNIST = {"train": ("train-images", "train-labels"), "test": ("t10k-images", "t10k-labels")}
 FORMAT = "margo-table-1"
 MISSING = {"", "?", "na", "nan"}
+CIFAR = {"train": [f"data_batch_{n}.bin" for n in range(1, 6)], "test": ["test_batch.bin"]}
+CIFAR_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+PIXELS = 3072  # of an image of CIFAR-10
+KNOWN = {  # samples of each class in the training parts that papers have figures of
+    "usps": (1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644),
+    "mnist": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
+    "cifar10": (5000,) * 10,
+}
 
 
 @dataclass(frozen=True)
@@ -50,21 +59,41 @@ def read_table(path) -> Table:
 
 
 def read_corpus(path) -> dict[str, Table]:
-    """Whatever ``path`` holds: a ``.h5``, ``.csv`` or ``.tsv`` file, or a folder with USPS's or MNIST's files."""
+    """Whatever ``path`` holds: a ``.h5``, ``.csv``, ``.tsv`` or ``.amat`` file, or a folder with the files of USPS,
+    MNIST, a variant of MNIST or CIFAR-10."""
     path = Path(path)
     if path.is_dir():
         if held := sorted(path.glob("*.h5")):
             return read_usps(held[0])
         if any(path.glob("*-images*")):
             return read_mnist(path)
-        raise MargoError(f"{path}: neither an .h5 file nor MNIST's train-images/t10k-images files in this folder")
+        if any((path / name).is_file() for name in CIFAR["train"]):
+            return read_cifar(path)
+        if held := sorted(path.glob("*.amat")):
+            return read_amat(held)
+        raise MargoError(f"{path}: no .h5 or .amat files, nor MNIST's train-images/t10k-images or CIFAR-10's "
+                         "data_batch files in this folder")  # fmt: skip
     if not path.is_file():
         raise MargoError(f"{path}: no such file or folder")
     if path.suffix in (".h5", ".hdf5"):
         return read_usps(path)
     if path.suffix in (".csv", ".tsv", ".txt"):
         return {"all": read_csv(path)}
-    raise MargoError(f"{path}: expected .h5, .csv or .tsv, or a folder with idx files")
+    if path.suffix == ".amat":
+        return read_amat([path])
+    raise MargoError(f"{path}: expected .h5, .csv, .tsv or .amat, or a folder with idx files")
+
+
+def name_of(path, tables: dict[str, Table]) -> str:
+    """What a corpus is called: by what its training part holds, else by its file or folder.
+
+    A name that papers have figures of goes to those very data alone: others under it are called a part of them.
+    """
+    counts = tuple(np.bincount(tables["train"].y[tables["train"].y >= 0]).tolist()) if "train" in tables else ()
+    width = next(iter(tables.values())).x.shape[1]
+    found = [name for name, known in KNOWN.items() if known == counts and (name != "cifar10" or width == PIXELS)]
+    stem = Path(path).stem.lower()
+    return found[0] if found else f"{stem} (not the whole)" if stem in KNOWN else stem
 
 
 def read_usps(path) -> dict[str, Table]:
@@ -110,6 +139,44 @@ def digits(path, group, x, y) -> Table:
         faults.append(f"{group}: {int((~np.isfinite(x)).sum())} pixels are not finite")
     refuse(faults, str(path))
     return Table(x, y.astype(np.int64), tuple("0123456789"))
+
+
+def read_amat(paths) -> dict[str, Table]:
+    """Text of Larochelle et al. (2007): a sample a line, its pixels and then its digit, in a file for train and one for
+    test by their names; one file alone is split elsewhere."""
+    tables = {}
+    for path in paths:
+        group = "all" if len(paths) == 1 else next((part for part in ("train", "test") if part in path.name), None)
+        if group is None or group in tables:
+            raise MargoError(f"{path}: expected one .amat file with train and one with test in its name")
+        with open_file(path) as plain, reading(path, "a table of numbers"):
+            rows = np.loadtxt(plain, ndmin=2)
+        if rows.shape[1] < 2 or (rows[:, -1] != rows[:, -1].round()).any():
+            raise MargoError(f"{path}: expected lines of pixels and a digit, found {rows.shape[1]} columns")
+        tables[group] = digits(path, group, rows[:, :-1], rows[:, -1].astype(np.int64))
+    if len(tables) == 2 and tables["train"].x.shape[1] != tables["test"].x.shape[1]:
+        raise MargoError(f"{paths[0]} and {paths[1].name} have samples of different widths")
+    return tables
+
+
+def read_cifar(folder) -> dict[str, Table]:
+    """CIFAR-10's binary files: for each image a byte of its class and 3072 of its colours, here from 0 to 1."""
+    lacks = [name for names in CIFAR.values() for name in names if not (Path(folder) / name).is_file()]
+    refuse([f"{name} is not there" for name in lacks], str(folder))
+    tables = {}
+    for group, names in CIFAR.items():
+        parts = []
+        for name in names:
+            path = Path(folder) / name
+            with open_file(path) as plain, reading(path, "images of CIFAR-10"):
+                size = size_of(plain)
+                if not size or size % (PIXELS + 1):
+                    raise MargoError(f"{size} bytes, expected images of {PIXELS + 1}")
+                parts.append(np.frombuffer(plain.read(size), np.uint8).reshape(-1, PIXELS + 1))
+        rows = np.concatenate(parts)
+        table = digits(folder, group, rows[:, 1:] / 255.0, rows[:, 0].astype(np.int64))
+        tables[group] = Table(table.x, table.y, CIFAR_NAMES)
+    return tables
 
 
 def read_mnist(folder) -> dict[str, Table]:

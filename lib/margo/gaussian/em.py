@@ -19,6 +19,7 @@ from margo.knobs import Knobs, knob
 # Below this occupancy a Gaussian has no data to speak of: it keeps its parameters and loses its weight.
 IDLE = 1e-6
 FAR = 10.0  # standard deviations
+CHUNK_ENTRIES = 4_000_000  # samples times Gaussians whose posteriors are held at once
 # Seeds and Lloyd steps of each start. The last is broad: the variances of all data, equal weights ([L04] 6).
 STARTS = {"kmeans": (far_points, 20), "random": (distinct_points, 0), "broad": (any_points, 5)}
 
@@ -115,9 +116,11 @@ def _clusters(points, options: EmOptions, rng, c: int):
 
 def _assigned(pool: GaussianPool, x, assigned, spread, options: EmOptions, ridge: float) -> Moments:
     """Moments of samples that belong to one Gaussian each."""
-    weights = np.zeros((len(x), pool.n_gaussians))
-    weights[np.arange(len(x)), assigned] = 1.0
-    moments = expected(pool, x, weights)
+    moments = None
+    for part in parts(pool, x):
+        weights = (assigned[part, None] == np.arange(pool.n_gaussians)).astype(float)
+        own = expected(pool, x[part], weights)
+        moments = own if moments is None else moments + own
     if ridge == 0 and not options.tied:
         # One sample alone has no spread: lend each Gaussian a little of the data's.
         small = 1e-3 * (spread if moments.second.ndim == 2 else np.diag(spread))
@@ -128,8 +131,19 @@ def _assigned(pool: GaussianPool, x, assigned, spread, options: EmOptions, ridge
 
 def iterate(pool: GaussianPool, x, y, options: EmOptions, ridge: float, floor=0.0):
     """One EM iteration: the new pool, and the mean ``log p(x | c)`` of the one given."""
-    posteriors, log_p = responsibilities(pool, x, y)
-    return maximise(pool, expected(pool, x, posteriors), options, ridge, floor), log_p.mean()
+    moments, log_p = None, []
+    for part in parts(pool, x):
+        posteriors, likely = responsibilities(pool, x[part], y[part])
+        own = expected(pool, x[part], posteriors)
+        moments = own if moments is None else moments + own
+        log_p.append(likely)
+    return maximise(pool, moments, options, ridge, floor), np.concatenate(log_p).mean()
+
+
+def parts(pool: GaussianPool, x) -> list[slice]:
+    """Samples in the chunks of a pass, which bound its memory."""
+    size = max(1, CHUNK_ENTRIES // pool.n_gaussians)
+    return [slice(first, first + size) for first in range(0, len(x), size)]
 
 
 def expected(pool: GaussianPool, x, weights) -> Moments:

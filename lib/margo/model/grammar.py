@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from margo.errors import MargoError
-from margo.model.graph import Graph, bigram_graph, isolated_graph, loop_graph
+from margo.model.graph import Graph, bigram_graph, isolated_graph, loop_graph, ngram_graph
 from margo.model.hmm import HmmSet
+from margo.model.ngram import Ngram
 
-KINDS = ("isolated", "loop", "bigram")
+KINDS = ("isolated", "loop", "bigram", "ngram")
+MOST = 1000  # words of a bigram that is kept as a table of all pairs
 
 
 def grammar(kind: str, insertion_penalty: float = 0.0, log_bigram=None, scale: float = 1.0) -> dict:
@@ -30,6 +32,18 @@ def grammar(kind: str, insertion_penalty: float = 0.0, log_bigram=None, scale: f
         table["scale"] = float(scale)
         table["log_bigram"] = [[value if value > -np.inf else None for value in row] for row in rows]
     return table
+
+
+def ngram_grammar(ngram: Ngram, words) -> dict:
+    """The table of a language model over ``words``: all pairs where it remembers one word and these are not too many,
+    else its n-grams as they are; a word that it does not name is its unknown word, or cannot be recognised."""
+    if ngram.order < 3 and len(words) <= MOST:
+        return grammar("bigram", log_bigram=ngram.pairs(words))
+    ngram = ngram.over(words)
+    keys = sorted({*ngram.log_probs} | {*ngram.log_backoffs}, key=lambda key: (len(key), key))
+    finite = {key: value for key, value in ngram.log_probs.items() if value > -np.inf}
+    rows = [[list(key), finite.get(key), ngram.log_backoffs.get(key)] for key in keys]
+    return {"kind": "ngram", "insertion_penalty": 0.0, "scale": 1.0, "order": ngram.order, "ngrams": rows}
 
 
 def with_grammar(hmms: HmmSet, **changes) -> HmmSet:
@@ -67,6 +81,8 @@ def recognition_graph(hmms: HmmSet) -> Graph:
         return isolated_graph(hmms)
     if table["kind"] == "loop":
         return loop_graph(hmms, penalty)
+    if table["kind"] == "ngram":
+        return ngram_graph(hmms, hmms.ngram, table["scale"], penalty)
     return bigram_graph(hmms, hmms.log_bigram, table["scale"], penalty)
 
 
@@ -76,6 +92,8 @@ def string_score(hmms: HmmSet, words) -> float:
     if table["kind"] == "isolated":
         return 0.0
     score = table.get("insertion_penalty", 0.0) * len(words)
+    if table["kind"] == "ngram":
+        score += table["scale"] * hmms.ngram.string_score(words)
     if table["kind"] == "bigram":
         rows, indices = hmms.log_bigram, [hmms.word_index[word] for word in words]
         end = len(rows) - 1

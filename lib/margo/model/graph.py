@@ -14,6 +14,7 @@ from numba import njit
 
 from margo.errors import MargoError
 from margo.model.hmm import HmmSet
+from margo.model.ngram import END, Ngram
 
 
 class Arcs(NamedTuple):
@@ -113,18 +114,19 @@ def _index(source, destination, emitting, nodes):
 
 
 def align_graph(hmms: HmmSet, words, states: np.ndarray | None = None) -> Graph:
-    """Forced alignment: the words in order, silence optional at both ends and between words.
+    """Forced alignment: the words in order, each in any of its pronunciations, silence optional at both ends and
+    between words.
 
     ``states`` int [S']: pool states that the columns stand for, where it is not those of the graph alone.
     """
     hmms.check_words(words)
     table = hmms.unit_arcs
-    links = string_links(table, np.array([hmms.word_index[word] for word in words]))
-    units, _, owners = links.T
+    chain = string_chain(table, np.array([hmms.word_index[word] for word in words]))
+    units, _, owners, _ = chain[0][chain[0][:, 0] >= 0].T
     if states is None:
         states = np.unique(np.concatenate([hmms.units[unit].states for unit in set(units.tolist())]))
     owner = np.repeat(owners, table.state_start[units + 1] - table.state_start[units])
-    return Graph(chain_arcs(table, columns_of(hmms, states), links), states, owner, hmms.words)
+    return Graph(chain_arcs(table, columns_of(hmms, states), chain), states, owner, hmms.words)
 
 
 def columns_of(hmms: HmmSet, states: np.ndarray) -> np.ndarray:
@@ -135,75 +137,127 @@ def columns_of(hmms: HmmSet, states: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def string_links(table, string):
-    """The units of a string (word indices) in order, optional silences included, int [L, 3]: unit, word that is entered
-    with it or -1, word it belongs to or -1 (silence)."""
+def string_chain(table, string):
+    """``(links, passes, log_probs)`` of a string (word indices), from its start, null node 0, to its end.
+
+    links int [L, 4]: unit that leads to null node l + 1, or -1 (none does), word that is entered with it or -1, word
+    that it belongs to or -1 (silence), null node that it comes from. passes int [J, 2], log_probs [J]: arcs from null
+    node to null node, by destination: silence is passed over, pronunciations part and meet again.
+    """
     pauses = 0 if table.silence < 0 else len(string) + 1
-    size = pauses
+    size, crossings = pauses, pauses
     for word in string:
-        size += table.word_start[word + 1] - table.word_start[word]
-    links = np.full((size, 3), -1)
-    link = 0
+        first, last = table.word_start[word], table.word_start[word + 1]
+        size += table.way_start[last] - table.way_start[first]
+        if last - first > 1 or table.way_log_prob[first] != 0.0:
+            size += last - first + 1
+            crossings += 2 * (last - first)
+    links, passes = np.full((size, 4), -1), np.empty((crossings, 2), np.int64)
+    log_probs, link, crossing = np.zeros(crossings), 0, 0
     for place in range(len(string) + 1):
         if pauses:
-            links[link, 0] = table.silence
-            link += 1
-        if place < len(string):
-            word = string[place]
+            links[link, 0], links[link, 3] = table.silence, link
+            passes[crossing] = link, link + 1
+            link, crossing = link + 1, crossing + 1
+        if place == len(string):
+            break
+        word = string[place]
+        first, last = table.word_start[word], table.word_start[word + 1]
+        parts, fork = last - first > 1 or table.way_log_prob[first] != 0.0, link
+        ends = np.empty(last - first, np.int64)
+        for way in range(first, last):
+            if parts:  # a null node of its own, behind the fork
+                passes[crossing], log_probs[crossing] = (fork, link + 1), table.way_log_prob[way]
+                link, crossing = link + 1, crossing + 1
             links[link, 1] = word
-            for i in range(table.word_start[word], table.word_start[word + 1]):
-                links[link, 0], links[link, 2] = table.word_units[i], word
+            for i in range(table.way_start[way], table.way_start[way + 1]):
+                links[link, 0], links[link, 2], links[link, 3] = table.way_units[i], word, link
                 link += 1
-    return links
+            ends[way - first] = link
+        if parts:
+            for end in ends:
+                passes[crossing] = end, link + 1
+                crossing += 1
+            link += 1
+    return links, passes, log_probs
 
 
 @njit(cache=True)
-def chain_arcs(table, columns, links):
-    """Arcs of a chain of units (:func:`string_links`), those that belong to no word optional.
-
-    Null node 0 is the start, null node l lies behind link l. No path is lost by ``ahead`` and ``behind``.
-    """
-    nodes = size = needed = 0
+def _spans(table, chain):
+    """``(ahead, behind)`` [L + 1]: fewest frames from the start to each null node of a chain, and from there to its
+    end."""
+    links, passes, _ = chain
+    never = 1 << 40
+    ahead, behind = np.full(len(links) + 1, never), np.full(len(links) + 1, never)
+    ahead[0] = behind[len(links)] = 0
+    crossing = 0
     for link in range(len(links)):
         unit = links[link, 0]
-        first, last = table.state_start[unit], table.state_start[unit + 1]
-        nodes += last - first
-        size += table.arc_start[last + unit + 1] - table.arc_start[first + unit]
-        if links[link, 2] < 0:
-            size += 1
-        else:
-            needed += table.fewest[unit]
+        if unit >= 0:
+            ahead[link + 1] = ahead[links[link, 3]] + table.fewest[unit]
+        while crossing < len(passes) and passes[crossing, 1] == link + 1:
+            ahead[link + 1] = min(ahead[link + 1], ahead[passes[crossing, 0]])
+            crossing += 1
+    for back in range(len(links)):
+        link = len(links) - 1 - back
+        while crossing > 0 and passes[crossing - 1, 1] == link + 1:
+            crossing -= 1
+            behind[passes[crossing, 0]] = min(behind[passes[crossing, 0]], behind[link + 1])
+        if links[link, 0] >= 0:
+            source = links[link, 3]
+            behind[source] = min(behind[source], behind[link + 1] + table.fewest[links[link, 0]])
+    return ahead, behind
+
+
+@njit(cache=True)
+def chain_arcs(table, columns, chain):
+    """Arcs of a chain of units (:func:`string_chain`); null nodes stand in its order.
+
+    No path is lost by ``ahead`` and ``behind``.
+    """
+    links, passes, log_probs = chain
+    spent, left = _spans(table, chain)
+    nodes, size = 0, len(passes)
+    for link in range(len(links)):
+        unit = links[link, 0]
+        if unit >= 0:
+            first, last = table.state_start[unit], table.state_start[unit + 1]
+            nodes += last - first
+            size += table.arc_start[last + unit + 1] - table.arc_start[first + unit]
     source, destination = np.empty(size, np.int64), np.empty(size, np.int64)
     log_prob, transition = np.zeros(size), np.full(size, -1)
     word, unit_entered = np.full(size, -1), np.full(size, -1)
     arc_start = np.zeros(nodes + len(links) + 2, np.int64)
     column, ahead, behind = np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
-    arc = 0
+    arc = crossing = 0
     for nulls in range(2):  # arcs into the emitting nodes of all links, then into what lies behind them
-        node = spent = 0
+        node = 0
         arc_start[nodes + 1] = arc  # none into the start
         for link in range(len(links)):
-            unit, base, optional = links[link, 0], node, links[link, 2] < 0
-            fewest = 0 if optional else table.fewest[unit]
+            unit, base = links[link, 0], node
+            while nulls and crossing < len(passes) and passes[crossing, 1] == link + 1:  # these come first
+                source[arc], destination[arc] = nodes + passes[crossing, 0], nodes + link + 1
+                log_prob[arc] = log_probs[crossing]
+                arc, crossing = arc + 1, crossing + 1
+            if nulls:
+                arc_start[nodes + link + 2] = arc
+            if unit < 0:
+                continue
             first, last = table.state_start[unit], table.state_start[unit + 1]
             node += last - first
             for state in range(last if nulls else first, last + nulls):
                 target = nodes + link + 1 if nulls else base + state - first
-                if nulls and optional:  # passing it over comes first
-                    source[arc], destination[arc] = nodes + link, target
-                    arc += 1
                 for a in range(table.arc_start[state + unit], table.arc_start[state + unit + 1]):
                     source[arc], destination[arc] = base + table.source[a], target
                     if table.source[a] < 0:
-                        source[arc], word[arc], unit_entered[arc] = nodes + link, links[link, 1], unit
+                        source[arc], word[arc], unit_entered[arc] = nodes + links[link, 3], links[link, 1], unit
                     log_prob[arc], transition[arc] = table.log_prob[a], table.transition[a]
                     arc += 1
                 arc_start[target + 1] = arc
                 if not nulls:
                     column[target] = columns[table.states[state]]
-                    ahead[target] = spent + table.ahead[state]
-                    behind[target] = needed - spent - fewest + table.behind[state]
-            spent += fewest
+                    ahead[target] = spent[links[link, 3]] + table.ahead[state]
+                    behind[target] = left[link + 1] + table.behind[state]
     for node in range(1, nodes):
         behind[node] = min(behind[node], behind[node - 1])
         ahead[nodes - 1 - node] = min(ahead[nodes - 1 - node], ahead[nodes - node])
@@ -246,14 +300,33 @@ def bigram_graph(hmms: HmmSet, log_bigram: np.ndarray, scale: float = 1.0, inser
     if np.isnan(log_bigram).any():
         raise MargoError("bigram holds NaN")
     build = _Builder(hmms)
-    entries, exits = zip(*(build.word(word) for word in range(size - 1)))
+    copies = [build.word(word) for word in range(size - 1)]
     final = build.null()
-    for row, tail in enumerate([*exits, build.start]):
+    for row, tail in enumerate([*(copy[1] for copy in copies), build.start]):
         tail = build.optional_silence(tail)
         for word in np.flatnonzero(log_bigram[row, :-1] > -np.inf).tolist():
-            build.enter(tail, entries[word], word, scale * log_bigram[row, word] + insertion_penalty)
+            build.enter(tail, copies[word], word, scale * log_bigram[row, word] + insertion_penalty)
         if row < size - 1 and log_bigram[row, -1] > -np.inf:
             build.arc(tail, final, scale * log_bigram[row, -1])
+    return build.finish(final)
+
+
+def ngram_graph(hmms: HmmSet, ngram: Ngram, scale: float = 1.0, insertion_penalty: float = 0.0) -> Graph:
+    """One or more words under a back-off n-gram, as its automaton has it: a copy of a word for each state that it leads
+    to. Each word costs ``scale * log_prob + insertion_penalty``, backing off and the end no penalty."""
+    build = _Builder(hmms)
+    before = [build.null() for _ in ngram.histories]
+    states, final, copies = [build.optional_silence(node) for node in before], build.null(), {}
+    build.arc(build.start, before[1])
+    for source, name, destination, log_prob in ngram.ways:
+        if name is None or name == END:
+            build.arc(states[source], final if name else states[destination], scale * log_prob)
+            continue
+        word = hmms.word_index[name]
+        if (word, destination) not in copies:
+            copies[word, destination] = build.word(word)
+            build.arc(copies[word, destination][1], before[destination])
+        build.enter(states[source], copies[word, destination], word, scale * log_prob + insertion_penalty)
     return build.finish(final)
 
 
@@ -285,24 +358,39 @@ class _Builder:
         self.emitting += self.hmms.units[unit_index].n_states
         return entry, exit_
 
-    def word(self, word: int) -> tuple[int, int]:
-        """A copy of a word; returns entry and exit. The arc into it is :meth:`enter`'s."""
-        first, *others = (self.hmms.unit_index[name] for name in self.hmms.lexicon[self.hmms.words[word]])
+    def word(self, word: int) -> tuple[int, int, int]:
+        """A copy of a word; returns entry, exit, and the unit that is entered there, -1 where pronunciations part.
+
+        The arc into it is :meth:`enter`'s: one a word, so that ways to leave a node are different words.
+        """
+        ways = self.hmms.lexicon[self.hmms.words[word]]
+        if len(ways) == 1 and ways[0].log_prob == 0:
+            return self.way(ways[0].units, word)
+        fork, meeting = self.null(), self.null()
+        for way in ways:
+            entry, tail, unit = self.way(way.units, word)
+            self.arc(fork, entry, way.log_prob, unit=unit)
+            self.arc(tail, meeting)
+        return fork, meeting, -1
+
+    def way(self, names, word: int) -> tuple[int, int, int]:
+        """Copies of units in a row for ``word``; entry, exit and the first unit."""
+        first, *others = (self.hmms.unit_index[name] for name in names)
         entry, here = self.unit(first, word)
         for unit_index in others:
             head, tail = self.unit(unit_index, word)
             self.arc(here, head, unit=unit_index)
             here = tail
-        return entry, here
+        return entry, here, first
 
-    def enter(self, here: int, entry: int, word: int, log_prob: float) -> None:
-        """An arc from ``here`` into a word's entry."""
-        self.arc(here, entry, log_prob, word, self.hmms.unit_index[self.hmms.lexicon[self.hmms.words[word]][0]])
+    def enter(self, here: int, copy: tuple[int, int, int], word: int, log_prob: float) -> None:
+        """An arc from ``here`` into a word's copy."""
+        self.arc(here, copy[0], log_prob, word, copy[2])
 
     def word_behind(self, here: int, word: int, log_prob: float = 0.0) -> int:
-        entry, tail = self.word(word)
-        self.enter(here, entry, word, log_prob)
-        return tail
+        copy = self.word(word)
+        self.enter(here, copy, word, log_prob)
+        return copy[1]
 
     def optional_silence(self, here: int) -> int:
         """Silence or nothing behind ``here``; without a silence unit just ``here``."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.gaussian.pool import GaussianPool, single_gaussians
+from margo.model.ngram import Ngram
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,25 +53,33 @@ class Unit:
         return faults
 
 
+class Pronunciation(NamedTuple):
+    """Names of the units of a word, one way to say it, and the log probability that it is said so."""
+
+    units: tuple[str, ...]
+    log_prob: float = 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class HmmSet:
-    """Everything that scores speech: pool, units, and the lexicon word -> names of its units.
+    """Everything that scores speech: pool, units, and the lexicon word -> its pronunciations.
 
-    ``silence`` names the unit that may stand at both ends and between words. ``variance_floor`` [D] holds in every
-    update. ``meta`` is JSON-like and travels with the model (features, criterion, seed ...). Word indices everywhere
-    are positions in ``words``, transition indices positions in the concatenated, flattened ``log_transitions``.
+    A word that is given as names of units has this one pronunciation. ``silence`` names the unit that may stand at both
+    ends and between words. ``variance_floor`` [D] holds in every update. ``meta`` is JSON-like and travels with the
+    model (features, criterion, seed ...). Word indices everywhere are positions in ``words``, transition indices
+    positions in the concatenated, flattened ``log_transitions``.
     """
 
     pool: GaussianPool
     units: tuple[Unit, ...]
-    lexicon: dict[str, tuple[str, ...]]
+    lexicon: dict[str, tuple[Pronunciation, ...]]
     silence: str | None = None
     variance_floor: np.ndarray | None = None
     meta: dict = field(default_factory=dict)
 
     def __post_init__(self):
         object.__setattr__(self, "units", tuple(self.units))
-        object.__setattr__(self, "lexicon", {word: tuple(names) for word, names in self.lexicon.items()})
+        object.__setattr__(self, "lexicon", pronounced(self.lexicon))
         if self.variance_floor is not None:
             object.__setattr__(self, "variance_floor", np.ascontiguousarray(self.variance_floor, np.float64))
         refuse(self.validate(), "model")
@@ -79,10 +88,13 @@ class HmmSet:
         faults = [fault for unit in self.units for fault in unit.validate(self.pool.n_states)]
         names = [unit.name for unit in self.units]
         faults += [f"unit {name} appears twice" for name in sorted({name for name in names if names.count(name) > 1})]
-        for word, parts in self.lexicon.items():
-            if not parts:
-                faults.append(f"word {word}: no units")
+        for word, ways in self.lexicon.items():
+            faults += [f"word {word}: no units"] * (not ways or not all(way.units for way in ways))
+            parts = dict.fromkeys(part for way in ways for part in way.units)
             faults += [f"word {word}: no unit named {part}" for part in parts if part not in self.unit_index]
+            faults += [f"word {word}: log probability {way.log_prob} of a pronunciation" for way in ways
+                       if not -np.inf < way.log_prob <= 1e-6]  # fmt: skip
+            faults += [f"word {word}: a pronunciation is there twice"] * (len({way.units for way in ways}) < len(ways))
         if self.silence is not None and self.silence not in self.unit_index:
             faults.append(f"silence: no unit named {self.silence}")
         floor = self.variance_floor
@@ -123,6 +135,13 @@ class HmmSet:
         rows = self.meta["grammar"]["log_bigram"]
         return np.array([[-np.inf if value is None else value for value in row] for row in rows])
 
+    @cached_property
+    def ngram(self) -> Ngram:
+        """The n-gram of the model's grammar."""
+        rows, order = self.meta["grammar"]["ngrams"], self.meta["grammar"]["order"]
+        return Ngram(order, {tuple(words): value for words, value, _ in rows if value is not None},
+                     {tuple(words): backoff for words, _, backoff in rows if backoff is not None})  # fmt: skip
+
     def with_pool(self, pool: GaussianPool) -> "HmmSet":
         return replace(self, pool=pool)
 
@@ -139,7 +158,13 @@ class HmmSet:
 
     def least_frames(self, word: str) -> int:
         """Frames of the shortest path through the model of a word."""
-        return int(self.unit_arcs.fewest[[self.unit_index[name] for name in self.lexicon[word]]].sum())
+        ways = ([self.unit_index[name] for name in way.units] for way in self.lexicon[word])
+        return min(int(self.unit_arcs.fewest[units].sum()) for units in ways)
+
+    def states_of(self, word: str) -> np.ndarray:
+        """Pool states of all pronunciations of a word, one behind the other."""
+        return np.concatenate([self.units[self.unit_index[name]].states
+                               for way in self.lexicon[word] for name in way.units])  # fmt: skip
 
     def place(self, gaussian: int) -> str:
         """``unit u, state s, component m`` of a pool Gaussian, s from 1 within the first unit that uses it."""
@@ -172,8 +197,10 @@ class UnitArcs(NamedTuple):
     ahead: np.ndarray  # [E] fewest frames from the unit's entry to a state, its own included,
     behind: np.ndarray  # [E] from there to the exit,
     fewest: np.ndarray  # [U] and through the unit
-    word_start: np.ndarray  # [V + 1] units of each word
-    word_units: np.ndarray
+    word_start: np.ndarray  # [V + 1] pronunciations of each word
+    way_start: np.ndarray  # [Q + 1] units of each pronunciation
+    way_units: np.ndarray
+    way_log_prob: np.ndarray  # [Q]
     silence: int  # its unit or -1
 
 
@@ -189,6 +216,7 @@ def _unit_arcs(hmms: HmmSet) -> UnitArcs:
         lengths.append(_fewest_frames(possible))
     transition = np.concatenate(transitions)
     ahead, behind, fewest = zip(*lengths)
+    ways = [way for ways in hmms.lexicon.values() for way in ways]
     return UnitArcs(
         state_start=np.cumsum([0, *(unit.n_states for unit in hmms.units)]),
         states=np.concatenate([unit.states for unit in hmms.units]),
@@ -197,7 +225,9 @@ def _unit_arcs(hmms: HmmSet) -> UnitArcs:
         log_prob=hmms.log_transitions[transition], transition=transition,
         ahead=np.concatenate(ahead), behind=np.concatenate(behind), fewest=np.array(fewest),
         word_start=np.cumsum([0, *map(len, hmms.lexicon.values())]),
-        word_units=np.array([hmms.unit_index[name] for names in hmms.lexicon.values() for name in names], np.int64),
+        way_start=np.cumsum([0, *(len(way.units) for way in ways)]),
+        way_units=np.array([hmms.unit_index[name] for way in ways for name in way.units], np.int64),
+        way_log_prob=np.array([way.log_prob for way in ways], np.float64),
         silence=hmms.unit_index.get(hmms.silence, -1),
     )  # fmt: skip
 
@@ -234,7 +264,7 @@ def left_to_right(states: int, stay: float = 0.6, skip: float = 0.0) -> np.ndarr
 
 
 def flat_start(
-    lexicon: dict[str, tuple[str, ...]], states: int | dict[str, int], mean: np.ndarray, variance: np.ndarray,
+    lexicon: dict, states: int | dict[str, int], mean: np.ndarray, variance: np.ndarray,
     silence: str | None = None, silence_states: int = 3, stay: float = 0.6, skip: float = 0.0,
     variance_floor: np.ndarray | None = None, meta: dict | None = None,
 ) -> HmmSet:  # fmt: skip
@@ -242,7 +272,8 @@ def flat_start(
 
     ``states`` is one number for all units or one for each; a whole-word system has ``lexicon = {word: (word,)}``.
     """
-    names = list(dict.fromkeys(part for parts in lexicon.values() for part in parts))
+    lexicon = pronounced(lexicon)
+    names = list(dict.fromkeys(part for ways in lexicon.values() for way in ways for part in way.units))
     if silence is not None and silence not in names:
         names.append(silence)
     units, first = [], 0
@@ -252,6 +283,16 @@ def flat_start(
         first += number
     pool = single_gaussians(np.tile(mean, (first, 1)), np.tile(variance, (first, 1)))
     return HmmSet(pool, tuple(units), lexicon, silence, variance_floor, meta or {})
+
+
+def pronounced(lexicon: dict) -> dict[str, tuple[Pronunciation, ...]]:
+    """A lexicon whose words may be given as names of units, or as pronunciations, as the latter."""
+    table = {}
+    for word, ways in lexicon.items():
+        plain = not ways or isinstance(ways[0], str)
+        table[word] = tuple(Pronunciation(tuple(units), float(log_prob))
+                            for units, log_prob in ([(ways, 0.0)] if plain else ways))  # fmt: skip
+    return table
 
 
 def whole_words(words) -> dict[str, tuple[str, ...]]:

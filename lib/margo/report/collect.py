@@ -14,6 +14,7 @@ from margo.formats.systems import Systems, read_systems, system_of
 from margo.formats.transcripts import read_transcripts, read_utt2spk
 from margo.report.columns import measure
 from margo.report.comparing import compare_folders
+from margo.report.pooled import pooled_rows
 from margo.runtime import record
 
 SETS = ("test", "dev", "train")
@@ -34,6 +35,8 @@ class Report:
     corpus: str
     synthetic: bool
     rows: list[dict]
+    pooled: list[dict]
+    """The test set over all numbers of mixtures, a row a system"""
     intervals: list[str]
     choices: dict[str, str]
     """How the settings of some systems were chosen, a sentence a system"""
@@ -85,6 +88,7 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
         corpus=corpus,
         synthetic=synthetic,
         rows=make_rows(scores, paper, corpus, systems),
+        pooled=pooled_rows(scores, systems),
         intervals=sorted({score["interval"] for _, score in scores if "interval" in score}),
         choices={score["system"]: score["choice"] for _, score in scores if "choice" in score},
         sizes=data_sizes(exp),
@@ -138,7 +142,8 @@ def row_key(score: dict, systems: Systems) -> tuple:
 
 
 def figure(paper: Paper | None, score: dict, metric: str, corpus: str) -> dict | None:
-    printed = paper and paper.find(score["system"], score["mixtures"], score["set"], metric, corpus)
+    task = score.get("task", "")
+    printed = paper and paper.find(score["system"], score["mixtures"], score["set"], metric, corpus, task)
     return {"percent": printed.percent, "source": printed.source} if printed else None
 
 

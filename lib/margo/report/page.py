@@ -8,7 +8,7 @@ from margo.report import svg
 from margo.report.collect import Report
 from margo.report.columns import LEVEL, MEASURES, headings, shown
 from margo.report.style import STYLE
-from margo.report.text import SYNTHETIC, chosen_tables, durations, heading, protocol, sizes, versions
+from margo.report.text import SYNTHETIC, durations, heading, protocol, side_tables, sizes, versions
 
 COLOUR_RULES = "".join(f".c{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); }} " for n in range(svg.COLOURS))
 FIRST = '<tr class="first">'  # of a system
@@ -23,7 +23,7 @@ def page(report: Report) -> str:
     for (task, name, measured), rows in report.sections().items():
         figures = rates_figures(rows, measured, report.systems)
         body.append(results_section(heading(task, name, measured), figures, rows, folded=name != "test"))
-    for title, rows, note in chosen_tables(report):
+    for title, rows, note in side_tables(report):
         body.append(f"<h2>{escape(title)}</h2>{plain_table(rows)}<p>{escape(note)}</p>")
     body += glossary_section(report) + curves_section(report) + plots_section(report)
     body += protocol_section(report) + provenance_section(report)

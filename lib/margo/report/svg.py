@@ -126,12 +126,18 @@ def line_plot(plot: dict) -> str:
     """Lines or points, over the classes of a region where there is one; see :mod:`margo.formats.plots`."""
     series, region = plot.get("series", []), plot.get("region")
     xs, ys = ([value for one in (*series, region or {}) for value in one.get(key, ())] for key in "xy")
+    ys += [b + sign * sd for one in series for b, sd in zip(one["y"], one.get("sd", ())) for sign in (1, -1)]
     x, y = area(xs, ys, plot)
     parts = region_cells(region, x, y) if region else []
     parts += frame(x, y, plot.get("x_label", ""), plot.get("y_label", ""))
     for order, one in enumerate(series):
         style = one.get("style") or ("line" if plot["kind"] == "line" else "points")
         places = [(x(a), y(b)) for a, b in zip(one["x"], one["y"]) if (a > 0 or not x.log) and (b > 0 or not y.log)]
+        if one.get("sd") and not (x.log or y.log):
+            edge = [(a, b + sd) for a, b, sd in zip(one["x"], one["y"], one["sd"])]
+            edge += [(a, b - sd) for a, b, sd in reversed([*zip(one["x"], one["y"], one["sd"])])]
+            corners = " ".join(f"{x(a)},{y(b)}" for a, b in edge)
+            parts.append(f'<polygon class="region f{order % COLOURS}" points="{corners}"/>')
         parts.append(draw_series(places, style, order, one.get("name", "")))
     return svg(parts, plot["title"])
 

@@ -1,7 +1,7 @@
 """The report as text: ``RESULTS.md`` and the table on the terminal."""
 
 from margo.report.collect import Report
-from margo.report.columns import SWEEPS, WEIGHTS, measure, table
+from margo.report.columns import COLUMNS, SWEEPS, WEIGHTS, measure, table
 
 SYNTHETIC = (
     "These figures come from a synthetic corpus (machine-made speech or data). They show that the recipe works and how "
@@ -11,6 +11,10 @@ SYNTHETIC = (
 WEIGHED = (
     "The insertion penalty (nats a word) and a bigram's scale are chosen when a system's training ends, for fewest "
     "word and string errors together on held-out speech, and belong to the model: all that starts from it uses them."
+)
+POOLED = (
+    "Errors at all numbers of mixtures together; p of matched pairs of their sums by utterance, since an utterance's "
+    "errors at several sizes hang together."
 )
 SWEPT = (
     "Large-margin training from each start with the ball held at one radius, r²/K: the radius and the epoch with the "
@@ -37,7 +41,7 @@ def markdown(report: Report) -> str:
         lines += [f"## {heading(task, name, measured)}", "", *grid(table(rows)), ""]
     if report.glossary():
         lines += ["## Systems", "", *(f"- {name}: {what}." for name, what in report.glossary().items()), ""]
-    for title, rows, note in chosen_tables(report):
+    for title, rows, note in side_tables(report):
         lines += [f"## {title}", "", *grid(rows), "", note, ""]
     for folder, plot in report.plots:
         if lines_of_plot := curves(plot):
@@ -60,14 +64,15 @@ def heading(task: str, name: str, measured: str) -> str:
     return f"{name.capitalize()} set{', ' + task if task else ''}: {HEADINGS[measured]} (%)"
 
 
-def chosen_tables(report: Report) -> list[tuple[str, list[list[str]], str]]:
-    """``(title, table, note)`` of what was chosen before the test set was decoded (grammar weights, radii), and of
-    tables that steps made."""
-    chosen = [(title, table(rows, columns), note) for title, rows, columns, note in (
+def side_tables(report: Report) -> list[tuple[str, list[list[str]], str]]:
+    """``(title, table, note)`` of all sizes together, and of what was chosen before the test set was decoded: grammar
+    weights, radii; and tables that steps made."""
+    ours = [(title, table(rows, columns), note) for title, rows, columns, note in (
+        ("Test set: all numbers of mixtures together", report.pooled, COLUMNS, POOLED),
         ("Grammar weights", report.weights, WEIGHTS, WEIGHED), ("Radius of LME's ball", report.sweeps, SWEEPS, SWEPT)
     ) if rows]  # fmt: skip
     made = [plot for _, plot in report.plots if plot["kind"] == "table"]
-    return chosen + [(plot["title"], [plot["columns"], *plot["cells"]], plot.get("note", "")) for plot in made]
+    return ours + [(plot["title"], [plot["columns"], *plot["cells"]], plot.get("note", "")) for plot in made]
 
 
 def curves(plot: dict) -> list[list[str]]:
@@ -76,7 +81,14 @@ def curves(plot: dict) -> list[list[str]]:
     if len({tuple(line["x"]) for line in lines}) != 1 or len(lines[0]["x"]) > MOST_COLUMNS:
         return []
     head = [plot.get("x_label", ""), *(f"{x:g}" for x in lines[0]["x"])]
-    return [head, *([line["name"], *(f"{y:.4g}" for y in line["y"])] for line in lines)]
+    return [head, *([line["name"], *spreads(line)] for line in lines)]
+
+
+def spreads(line: dict) -> list[str]:
+    """The values of a line, with their standard deviations where it has them."""
+    if "sd" not in line:
+        return [f"{y:.4g}" for y in line["y"]]
+    return [f"{y:.4g} \u00b1 {sd:.2g}" for y, sd in zip(line["y"], line["sd"])]
 
 
 def sizes(report: Report) -> list[list[str]]:

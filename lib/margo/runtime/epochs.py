@@ -21,7 +21,7 @@ from margo.runtime.options import plain
 LAYOUT = {"iteration": int, "reports": [{"objective": float}], "done": bool, "state": dict,
           "identity": {"options": dict, "inputs": dict}}  # fmt: skip
 # Options that do not change the result, and so may differ between the parts of an interrupted run.
-NEUTRAL = {"nj", "cluster", "overwrite", "out", "conf"}
+NEUTRAL = {"nj", "cluster", "cluster_timeout", "overwrite", "out", "conf"}
 
 
 def train(step, start, advance, save, load):

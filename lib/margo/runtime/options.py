@@ -159,7 +159,8 @@ def usage_of(declared, hint) -> str:
 
 def add_argument(section, declared, hint) -> None:
     kind, many = kind_of(hint)
-    known = {"nargs": "+"} if many else {"nargs": "?", "const": "true"} if kind is bool else {}
+    none = declared.metadata.get("positional") and declared.default is not MISSING  # it may be left out
+    known = {"nargs": "*" if none else "+"} if many else {"nargs": "?", "const": "true"} if kind is bool else {}
     name = shown(declared)
     known["metavar"] = name.upper() if declared.metadata.get("positional") else placeholder(declared, hint).split()[0]
     section.add_argument(name, default=argparse.SUPPRESS, help=help_text(declared).replace("%", "%%"), **known)

@@ -172,44 +172,17 @@ class Processes:
         return again
 
 
-class Dask:
-    """Workers of a Dask cluster: ``tcp://host:port`` of a running scheduler, or ``slurm``."""
-
-    def __init__(self, address: str):
-        try:
-            from distributed import Client
-        except ImportError:
-            raise MargoError("--cluster needs Dask: pip install 'margo-speech[cluster]'") from None
-        if address == "slurm":
-            from dask_jobqueue import SLURMCluster
-
-            cluster = SLURMCluster(cores=1, processes=1, memory="4GB")
-            cluster.adapt(minimum=1, maximum=64)
-            self.client = Client(cluster)
-        else:
-            try:
-                self.client = Client(address, timeout=10)
-            except (OSError, ValueError) as error:
-                raise MargoError(f"--cluster {address}: no scheduler answers ({error})") from None
-
-    def map(self, function, chunks):
-        futures = deque(self.client.submit(function, chunk, pure=False, retries=TRIES - 1) for chunk in chunks)
-        while futures:
-            yield futures.popleft().result()
-
-    def close(self):
-        self.client.close()
-
-
 @contextmanager
-def place(nj: int = 1, cluster: str = "", say=print):
-    """Where chunks are worked on, None for this process; closed at the end."""
+def place(nj: int = 1, cluster: str = "", say=print, timeout: float = 600.0):
+    """Where chunks are worked on, None for this process; closed at the end. ``timeout`` is that of a cluster."""
     if nj < 1:
         raise MargoError(f"--nj is {nj}, expected 1 or more")
     if not cluster and nj == 1:
         yield None
         return
-    where = Dask(cluster) if cluster else Processes(nj, say)
+    if cluster:
+        from margo.runtime.cluster import Dask
+    where = Dask(cluster, timeout, say) if cluster else Processes(nj, say)
     try:
         yield where
     finally:

@@ -22,7 +22,8 @@ from margo.runtime import lock, record
 from margo.runtime.options import RUNNING, parse
 
 EXTRAS = {"classify": "sklearn optuna h5py", "solvers": "cvxpy clarabel scs", "mosek": "mosek", "sphere": "av",
-          "cluster": "distributed dask_jobqueue", "corpora": "espeakng_loader", "pandas": "pandas"}  # fmt: skip
+          "cluster": "distributed dask_jobqueue threadpoolctl", "corpora": "espeakng_loader", "pandas": "pandas",
+          "elan": "pympi", "augment": "librosa", "lhotse": "lhotse"}  # fmt: skip
 WANTED = {  # the file that a folder of such a step must have, whoever made it
     "make_mfcc": "feats.scp", "train_ml": "model.npz", "train_gmm": "model.npz", "nbest": "nbest.jsonl",
     "decode": "hyp", "align": "ali.ctm",
@@ -40,7 +41,9 @@ class Parallel(Knobs):
 
     GROUP = RUNNING
     nj: int = knob(1, "local processes to use", least=1)
-    cluster: str = knob("", "address of a running Dask scheduler (tcp://host:port), or slurm")
+    cluster: str = knob("", "Dask scheduler (tcp://host:port), slurm, or a TOML file with [cluster] (docs/scale.md)")
+    cluster_timeout: float = knob(600.0, "how long to wait for workers of a cluster that has none", unit="seconds",
+                                  above=0, needs={"cluster": True})  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +161,7 @@ class Step:
         """Where chunks are worked on, from ``--nj`` and ``--cluster``; use as a context manager."""
         from margo.runtime.parallel import place
 
-        return place(self.options.nj, self.options.cluster, self.say)
+        return place(self.options.nj, self.options.cluster, self.say, self.options.cluster_timeout)
 
     def begin(self) -> None:
         if self.out is None:

@@ -3,7 +3,8 @@
 Iteration i first measures the model that i - 1 steps have made of the start (the first one: the start itself), and
 reports it: what the criterion says of it and, every ``check`` iterations, its errors on dev. Then it takes a step. One
 more pass than there are steps measures the last model. Where there are several starts, the next one follows when the
-last has been trained to its end. The result is the model that did best on dev; without dev, by the criterion's own cost
+last has been trained to its end, and in the end dev judges the mean of the best models from all of them too: each errs
+in its own way. The result is the model that did best on dev; without dev, by the criterion's own cost
 on the training data; or the last one, if the criterion does not pick. What a criterion is,
 :mod:`margo.estimate.criterion` says; the loop knows nothing else of it.
 """
@@ -20,7 +21,8 @@ from margo.runtime import epochs
 class State:
     """The model; the number of its start, the iterations before that, the least cost from it and looks without a lower
     one since; the best model so far, its cost, the steps it took and from which start; and the criterion's memory, None
-    once there is nothing more to do."""
+    once there is nothing more to do. Of several starts also the best model from this one, and the mean of the best from
+    those before; a source beyond the last start is that mean."""
 
     hmms: object
     best: object
@@ -32,6 +34,8 @@ class State:
     cost: float = np.inf
     chosen: int = 0
     source: int = 0
+    own: object = None
+    mean: object = None
 
 
 class Training:
@@ -66,6 +70,8 @@ class Training:
             state = replace(state, best=state.hmms, chosen=iteration)
         if len(self.starts) > 1:
             report["start"] = state.lap + 1
+        if done and self.errors and len(self.starts) > 1:
+            state = self.joined(state, report, steps)
         if done and state.lap + 1 < len(self.starts):
             hmms = self.starts[state.lap + 1]()
             memory, done = criterion.begin(hmms), False
@@ -87,9 +93,25 @@ class Training:
                     cost, judged = sum(errors.values()), weighed
                     report |= errors
         idle = 0 if cost < state.least else state.idle + bool(np.isfinite(cost))
-        state = replace(state, least=min(cost, state.least), idle=idle)
+        own = judged if cost < state.least and len(self.starts) > 1 else state.own
+        state = replace(state, least=min(cost, state.least), idle=idle, own=own)
         if cost < state.cost:
             return replace(state, best=judged, cost=cost, chosen=steps, source=state.lap)
+        return state
+
+    def joined(self, state: State, report: dict, steps: int) -> State:
+        """At the end of a start: its best model joins the mean, which dev judges after the last of them. Models that
+        have come to differ in shape have no mean."""
+        if state.lap:
+            mean = self.criterion.blend(state.mean, state.own, 1 / (state.lap + 1)) if state.mean else None
+        else:
+            mean = state.own
+        state = replace(state, mean=mean)
+        if mean is not None and state.lap + 1 == len(self.starts):
+            weighed, errors = self.errors(mean)
+            report |= {f"mean_{name}": count for name, count in errors.items()}
+            if (cost := sum(errors.values())) < state.cost:
+                return replace(state, best=weighed, cost=cost, chosen=max(steps, 1), source=len(self.starts))
         return state
 
     def save(self, state: State) -> tuple[dict, dict]:

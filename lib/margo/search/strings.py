@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from margo.model.graph import chain_arcs, columns_of, string_links
+from margo.model.graph import chain_arcs, columns_of, string_chain
 from margo.model.hmm import HmmSet
 from margo.search.best import best_path, trace
 from margo.search.lengths import CELLS, best_arcs
@@ -21,7 +21,7 @@ class Alignments:
 
     scores: np.ndarray  # [P] -inf where the frames are too few
     states: np.ndarray  # int32 [P, T]
-    constants: np.ndarray  # [P] sum of the log transitions
+    constants: np.ndarray  # [P] sum of the log transitions, and log probabilities of pronunciations
     transitions: list[np.ndarray]  # for each string the indices of those taken
 
 
@@ -46,14 +46,15 @@ def align_strings(hmms: HmmSet, strings, log_likelihoods: np.ndarray, columns: n
 def graph_size(hmms: HmmSet, string) -> int:
     """Nodes of the graph of a string of word indices, at most."""
     largest = max(unit.n_states for unit in hmms.units) + 1
-    return 1 + largest * sum(len(hmms.lexicon[hmms.words[word]]) + 1 for word in string) + largest
+    lengths = (sum(len(way.units) + 1 for way in hmms.lexicon[hmms.words[word]]) + 1 for word in string)
+    return 1 + largest * sum(lengths) + largest
 
 
 def _align_long(table, columns, strings, likelihoods, scores, constants, states):
     """As :func:`_align`, one string at a time by searches for long ones."""
     taken = []
     for string, words in enumerate(strings):
-        arcs = chain_arcs(table, columns, string_links(table, np.array(words)))
+        arcs = chain_arcs(table, columns, string_chain(table, np.array(words)))
         scores[string], path = best_arcs(arcs, likelihoods)
         moved = np.empty(len(path), np.int32)
         constants[string], count = _follow(arcs, path, states[string], moved)
@@ -63,15 +64,15 @@ def _align_long(table, columns, strings, likelihoods, scores, constants, states)
 
 @njit(cache=True)
 def _follow(arcs, path, columns, taken):
-    """Columns of a path's frames into ``columns`` [T], its transitions, last first, into ``taken``; the sum of their
-    logarithms, and how many."""
+    """Columns of a path's frames into ``columns`` [T], its transitions, last first, into ``taken``; the sum of its
+    arcs' log probabilities (transitions, pronunciations), and how many transitions."""
     row, count, constant = len(columns), 0, 0.0
     for arc in path[::-1]:
         if arcs.destination[arc] < len(arcs.column):
             row -= 1
             columns[row] = arcs.column[arcs.destination[arc]]
+        constant += arcs.log_prob[arc]
         if arcs.transition[arc] >= 0:
-            constant += arcs.log_prob[arc]
             taken[count] = arcs.transition[arc]
             count += 1
     return constant, count
@@ -83,7 +84,7 @@ def _align(table, columns, words, start, likelihoods, scores, constants, states)
     each string's end."""
     taken, count, ends = np.empty(len(scores) * (len(likelihoods) + 64), np.int32), 0, np.empty(len(scores), np.int64)
     for string in range(len(scores)):
-        arcs = chain_arcs(table, columns, string_links(table, words[start[string] : start[string + 1]]))
+        arcs = chain_arcs(table, columns, string_chain(table, words[start[string] : start[string + 1]]))
         back = np.empty((len(likelihoods) + 1, len(arcs.arc_start) - 1), np.int32)
         scores[string] = best_path(arcs, likelihoods, np.inf, back)
         path = trace(arcs, back, arcs.end, True)[0] if scores[string] > -np.inf else np.empty(0, np.int64)

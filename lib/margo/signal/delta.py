@@ -13,23 +13,34 @@ def regression(x: np.ndarray, window: int) -> np.ndarray:
     return slope
 
 
-def repeat_edges(x: np.ndarray, count: int) -> np.ndarray:
-    """The first and the last row ``count`` times more, [T, D] -> [T + 2 count, D]."""
-    return np.pad(x, ((count, count), (0, 0)), mode="edge")
+def repeat_edges(lengths: np.ndarray, count: int) -> np.ndarray:
+    """Rows of recordings that stand one after the other, the first and the last of each ``count`` times more.
+
+    >>> repeat_edges(np.array([2, 1]), 1).tolist()
+    [0, 0, 1, 1, 2, 2, 2]
+    """
+    longer = lengths + 2 * count
+    within = np.arange(longer.sum()) - np.repeat(np.cumsum(longer) - longer + count, longer)
+    return np.repeat(np.cumsum(lengths) - lengths, longer) + np.clip(within, 0, np.repeat(lengths - 1, longer))
 
 
-def add_deltas(statics: np.ndarray, order: int, window: int, repeat_once: bool = False) -> np.ndarray:
+def add_deltas(
+    statics: np.ndarray, order: int, window: int, repeat_once: bool = False, lengths: np.ndarray | None = None
+) -> np.ndarray:
     """Statics [T, D] with derivatives 1 ... ``order`` beside them, [T, D (1 + order)].
 
     Edges are repeated before every derivative (HTK: accelerations are deltas of deltas), or with ``repeat_once`` only
     those of the statics, as far as the highest derivative needs (Kaldi). The two differ within ``order * window``
-    frames of the edges.
+    frames of the edges. ``lengths`` are those of recordings that stand one after the other in ``statics``.
     """
-    blocks, current = [statics], statics
-    if repeat_once:
-        current = repeat_edges(statics, order * window)
-    for remaining in range(order - 1, -1, -1):
-        current = regression(current if repeat_once else repeat_edges(current, window), window)
-        margin = remaining * window if repeat_once else 0
-        blocks.append(current[margin : margin + len(statics)])
+    lengths = np.array([len(statics)]) if lengths is None else np.asarray(lengths)
+    margin = window * (order if repeat_once else 1)
+    own = np.arange(len(statics)) + np.repeat((2 * np.arange(len(lengths)) + 1) * margin, lengths)
+    blocks, current, lost = [statics], statics, 0
+    for number in range(order):
+        if number == 0 or not repeat_once:
+            current, lost = current[repeat_edges(lengths, margin)], 0
+        current, lost = regression(current, window), lost + window
+        blocks.append(current[own - lost])  # where recordings meet, slopes are of both: none of those is taken
+        current = current if repeat_once else blocks[-1]
     return np.concatenate(blocks, axis=1)

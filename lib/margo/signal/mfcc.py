@@ -117,8 +117,9 @@ def check_options(options: MfccOptions, rate: int) -> None:
     _plan(options, rate)
 
 
-def _check_samples(samples: np.ndarray, window: int, rate: int, precision) -> np.ndarray:
-    x = np.ascontiguousarray(samples, dtype=precision)
+def checked_samples(samples: np.ndarray, rate: int, options: MfccOptions) -> np.ndarray:
+    """``samples`` [N] in the precision that they are worked on; refused as :func:`static_features` says."""
+    x, window = np.ascontiguousarray(samples, dtype=PRECISION[options.variant]), _plan(options, int(rate)).window
     if x.ndim != 1:
         raise MargoError(f"samples have shape {x.shape}, expected one channel")
     if len(x) < window:
@@ -156,7 +157,7 @@ def _spectral(x: np.ndarray, plan: _Plan, options: MfccOptions) -> tuple[np.ndar
     scratch = np.empty_like(signal)
     emphasised = _frames(signal, plan)
     padded = np.zeros((batch, plan.fft_size), x.dtype)
-    magnitudes = np.empty((batch, plan.fft_size // 2 + 1), x.dtype)
+    magnitudes = np.zeros((max(batch, 2), plan.fft_size // 2 + 1), x.dtype)
     for start in range(0, count, batch):
         frames = all_frames[start : start + batch]
         n = len(frames)
@@ -178,18 +179,19 @@ def _spectral(x: np.ndarray, plan: _Plan, options: MfccOptions) -> tuple[np.ndar
         if options.use_power:
             np.square(magnitudes[:n], out=magnitudes[:n])
         for bins, part, weights in plan.filters:
-            np.matmul(magnitudes[:n, bins], weights, out=channels[rows, part])
+            # one frame alone would be multiplied by another routine, and differ in its last bit
+            channels[rows, part] = (magnitudes[: max(n, 2), bins] @ weights)[:n]
     return channels, energies
 
 
-def _log_energy(energies: np.ndarray, options: MfccOptions) -> np.ndarray:
-    """Log energy [T], normalised per utterance where asked.
+def _log_energy(energies: np.ndarray, starts: np.ndarray, lengths: np.ndarray, options: MfccOptions) -> np.ndarray:
+    """Log energy [T], normalised per recording (T_i = ``lengths`` from ``starts`` on) where asked.
 
     A silent frame has log EPSILON, in both variants (HTK's -1e10 would swamp any model that saw it).
     """
     log_energy = np.log(np.maximum(energies, EPSILON))
     if options.normalise_energy:
-        top = log_energy.max()
+        top = np.repeat(np.maximum.reduceat(log_energy, starts), lengths).astype(np.float64)
         floor = top - options.silence_floor_db * np.log(10.0) / 10.0
         log_energy = 1.0 - options.energy_scale * (top - np.maximum(log_energy, floor))
     return log_energy
@@ -201,8 +203,20 @@ def static_features(samples: np.ndarray, rate: int, options: MfccOptions) -> np.
     Never NaN; an utterance shorter than a window, or with a sample that is not finite, is refused.
     """
     plan = _plan(options, int(rate))
-    x = _check_samples(samples, plan.window, rate, PRECISION[options.variant])
-    channels, energies = _spectral(x, plan, options)
+    return _statics([checked_samples(samples, rate, options)], plan, options)[0]
+
+
+def statics_of_many(signals: list[np.ndarray], rate: int, options: MfccOptions) -> tuple[np.ndarray, np.ndarray]:
+    """:func:`static_features` of many short recordings at once, one after the other [T, D], and how many frames are of
+    each. ``signals`` are such as :func:`checked_samples` returns."""
+    return _statics(signals, _plan(options, int(rate)), options)
+
+
+def _statics(signals: list[np.ndarray], plan: _Plan, options: MfccOptions) -> tuple[np.ndarray, np.ndarray]:
+    lengths = np.array([(len(x) - plan.window) // plan.shift + 1 for x in signals])
+    starts = np.cumsum(lengths) - lengths
+    channels, energies = _spectral(signals[0], plan, options) if len(signals) == 1 else _together(
+        signals, lengths, plan, options)  # fmt: skip
     if options.kind != "melspec":
         np.maximum(channels, 1.0 if options.variant == "htk" else EPSILON, out=channels)
         np.log(channels, out=channels)
@@ -212,11 +226,26 @@ def static_features(samples: np.ndarray, rate: int, options: MfccOptions) -> np.
     else:
         body, extra = channels, None
     if options.energy == "none":
-        return np.ascontiguousarray(body, np.float32)
+        return np.ascontiguousarray(body, np.float32), lengths
     if options.energy == "E":
-        extra = _log_energy(energies, options)[:, None]
+        extra = _log_energy(energies, starts, lengths, options)[:, None]
     parts = [extra, body] if options.variant == "kaldi" else [body, extra]
-    return np.concatenate(parts, axis=1, dtype=np.float32)
+    return np.concatenate(parts, axis=1, dtype=np.float32), lengths
+
+
+def _together(signals: list[np.ndarray], lengths: np.ndarray, plan: _Plan, options: MfccOptions):
+    """:func:`_spectral` of recordings as if they were one; frames in which two of them meet are left out.
+
+    Each begins at a multiple of the shift, so that its frames are among those of the whole.
+    """
+    rows = np.array([-(-len(x) // plan.shift) for x in signals])
+    first = np.cumsum(rows) - rows
+    whole = np.zeros(rows.sum() * plan.shift + plan.window, signals[0].dtype)
+    for x, row in zip(signals, first.tolist()):
+        whole[row * plan.shift : row * plan.shift + len(x)] = x
+    own = np.arange(lengths.sum()) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+    channels, energies = _spectral(whole, plan, options)
+    return channels[own], energies[own]
 
 
 def normalised_columns(options: MfccOptions) -> slice:
@@ -229,17 +258,20 @@ def cmvn_stats(statics: np.ndarray, options: MfccOptions) -> CmvnStats:
     return accumulate(statics[:, normalised_columns(options)])
 
 
-def finish_features(statics: np.ndarray, options: MfccOptions, stats: CmvnStats | None = None) -> np.ndarray:
+def finish_features(
+    statics: np.ndarray, options: MfccOptions, stats: CmvnStats | None = None, lengths: np.ndarray | None = None
+) -> np.ndarray:
     """Normalise statics [T, D] and add derivatives, float32 [T, D (1 + deltas)].
 
-    ``stats`` are the speaker's; without them an utterance is normalised by its own.
+    ``stats`` are the speaker's; without them an utterance is normalised by its own. Where nothing is normalised,
+    ``lengths`` may say that these are recordings one after the other.
     """
     if options.cmvn != "none":
         columns = normalised_columns(options)
         stats = cmvn_stats(statics, options) if stats is None else stats
         statics = statics.copy()
         statics[:, columns] = normalise(statics[:, columns], stats, options.cmvn_mean, options.cmvn_variance)
-    return add_deltas(statics, options.deltas, options.delta_window, repeat_once=options.variant == "kaldi")
+    return add_deltas(statics, options.deltas, options.delta_window, options.variant == "kaldi", lengths)
 
 
 def compute_features(samples: np.ndarray, rate: int, options: MfccOptions) -> np.ndarray:

@@ -1,5 +1,7 @@
 """What the steps of GMM classifiers share: their data, their models, and the resumable loops of their trainers."""
 
+import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from margo.formats.classifiers import arrays_of, classifier_of, read_classifier
 from margo.formats.reading import file_in
 from margo.formats.tables import Table, read_table
 from margo.runtime import record
+from margo.runtime.parallel import map_chunks
 from margo.tasks.scoring import score_classes
 
 
@@ -61,19 +64,23 @@ class EbwTraining:
     """Start, advance, save and load of the epoch loop for EBW, which saves after every BLOCK iterations."""
 
     BLOCK = 10  # an iteration on a small task takes less than saving it
+    EACH = ("objective", "wrong", "near", "far")  # told of every iteration ([PW10] Figures 2 and 3b)
 
-    def __init__(self, model, table: Table, options):
+    def __init__(self, model, table: Table, options, where=None):
         self.model, self.table, self.options = model, table, options
+        self.each = partial(map_chunks, where=where)
 
     def start(self) -> ebw_training.State:
-        return ebw_training.begin(self.model, self.table.x, self.table.y, self.options)
+        return ebw_training.begin(self.model, self.table.x, self.table.y, self.options, self.each)
 
     def advance(self, iteration: int, state: ebw_training.State):
-        count, done = (iteration - 1) * self.BLOCK, False
+        count, done, lines = (iteration - 1) * self.BLOCK, False, []
         while not done and count < min(iteration * self.BLOCK, self.options.iterations):
-            state, report, done = ebw_training.iterate(state, self.table.x, self.table.y, self.options)
+            state, report, done = ebw_training.iterate(state, self.table.x, self.table.y, self.options, self.each)
             count += 1
-        return state, {**report, "iteration": count}, done or count >= self.options.iterations
+            lines.append(report)
+        told = {name: [line[name] for line in lines] for name in self.EACH}
+        return state, {**report, "iteration": count, "each": told}, done or count >= self.options.iterations
 
     def save(self, state: ebw_training.State):
         kind, now = arrays_of(state.model)
@@ -84,7 +91,7 @@ class EbwTraining:
         model = classifier_of(meta["kind"], arrays)
         best = classifier_of(meta["kind"], {name.removeprefix("best_"): value for name, value in arrays.items()
                                             if name.startswith("best_")})  # fmt: skip
-        now = ebw_training.expectation(model, self.table.x, self.table.y, self.options)
+        now = ebw_training.expectation(model, self.table.x, self.table.y, self.options, self.each)
         return ebw_training.State(model, now, best, meta["best_objective"])
 
 
@@ -96,7 +103,7 @@ class HybridTraining:
     def __init__(self, model, table: Table, dev: Table | None, options):
         self.options = options
         self.first, self.layout = hybrid.begin(model, options)
-        self.x, self.y = hybrid.prepare(table.x, table.y, model.classes)
+        self.x, self.y = hybrid.prepare(table.x, table.y, model.classes, self.layout.precision)
         self.dev = (labelled(dev).x, labelled(dev).y) if dev is not None else None
 
     def start(self) -> hybrid.State:
@@ -118,17 +125,19 @@ class HybridTraining:
         return hybrid.unpack(state.best, self.layout)
 
 
-def fit_margin(model, table: Table, options, method: str, seed: int):
+def fit_margin(model, table: Table, options, seed: int):
     """``(MaxMargin, reports)`` by SMO, by the paper's alternation, or by projected gradient from ``model`` itself."""
     problem = maxmargin.pose(model, table.x, table.y, options.cost, options.scale, options.balance)
-    if method == "grad":
-        packed, reports = maxmargin.descend(problem, maxmargin.from_classifier(problem, model), options.epochs)
-    elif method == "faithful":
+    if options.method == "grad":
+        start = maxmargin.from_classifier(problem, model)
+        packed, reports = maxmargin.descend(problem, start, options.epochs, options.every, time.process_time)
+    elif options.faithful:
         from margo.classify import alternate  # with scipy's linear programs
 
         packed, reports = alternate.fit(problem, options, np.random.default_rng(seed))
     else:
-        state, reports = smo.fit(problem, options, np.random.default_rng(seed))
+        smo.run_epoch(smo.begin(problem), problem, np.arange(1))  # compiled before the clock runs
+        state, reports = smo.fit(problem, options, np.random.default_rng(seed), time.process_time)
         packed = state.phi
     return maxmargin.to_model(problem, packed), reports
 

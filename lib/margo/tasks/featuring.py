@@ -12,10 +12,11 @@ from margo.formats.datadir import DataDir, Utterance
 from margo.runtime.parallel import map_chunks
 from margo.signal.cmvn import CmvnStats, accumulate, normalise
 from margo.signal.front_end import MfccOptions, describe
-from margo.signal.mfcc import check_options, cmvn_stats, finish_features, static_features
+from margo.signal.mfcc import check_options, checked_samples, cmvn_stats, finish_features, statics_of_many
 from margo.tasks.speech import MOST_DROPPED
 
 CHUNK = 50  # utterances
+TOGETHER = 1 << 18  # samples of short recordings that go through the front end as one
 
 
 @dataclass(frozen=True)
@@ -78,20 +79,26 @@ def sample_rate_of(data: DataDir, options: MfccOptions) -> int:
 
 def make_features(front: Front, chunk: tuple[Utterance, ...]) -> list[Made]:
     """Finished features of every utterance of a chunk."""
-    made = []
-    for utterance, statics in _statics(front, chunk):
-        if isinstance(statics, MargoError):
-            made.append(Made(utterance.name, None, str(statics)))
-        else:
-            stats = front.speakers[utterance.speaker] if front.speakers else None
-            made.append(Made(utterance.name, finish_features(statics, front.options, stats)))
+    made, options = [], front.options
+    for group in _groups(front, chunk):
+        good = [(utterance, samples) for utterance, samples in group if not isinstance(samples, MargoError)]
+        finished = {}
+        for (utterance, _), statics, whole in _statics(front, good):
+            if options.cmvn == "none":
+                finished[utterance.name] = whole
+            else:
+                stats = front.speakers[utterance.speaker] if front.speakers else None
+                finished[utterance.name] = finish_features(statics, options, stats)
+        made += [Made(utterance.name, finished.get(utterance.name), "" if utterance.name in finished else str(samples))
+                 for utterance, samples in group]  # fmt: skip
     return made
 
 
 def speaker_stats(front: Front, chunk: tuple[Utterance, ...]) -> dict[str, CmvnStats]:
     """Sums for normalisation of each speaker of a chunk; utterances that cannot be used are left out."""
+    good = ([each for each in group if not isinstance(each[1], MargoError)] for group in _groups(front, chunk))
     return _add({utterance.speaker: cmvn_stats(statics, front.options)}
-                for utterance, statics in _statics(front, chunk) if not isinstance(statics, MargoError))  # fmt: skip
+                for group in good for (utterance, _), statics, _ in _statics(front, group))  # fmt: skip
 
 
 def _add(parts) -> dict[str, CmvnStats]:
@@ -103,8 +110,33 @@ def _add(parts) -> dict[str, CmvnStats]:
     return sums
 
 
-def _statics(front: Front, chunk: tuple[Utterance, ...]):
-    """``(utterance, static features or the error)`` of each; a recording of several segments in a row is read once."""
+def _statics(front: Front, group):
+    """``((utterance, samples), static features, finished ones where nothing is normalised)`` of each of ``group``."""
+    if not group:
+        return
+    statics, lengths = statics_of_many([samples for _, samples in group], front.sample_rate, front.options)
+    finished = finish_features(statics, front.options, None, lengths) if front.options.cmvn == "none" else statics
+    for each, last, length in zip(group, np.cumsum(lengths), lengths):
+        place = slice(last - length, last)
+        yield each, statics[place], finished[place]
+
+
+def _groups(front: Front, chunk: tuple[Utterance, ...]):
+    """Lists of ``(utterance, its samples or the error)``, as many as go together; a long one is alone."""
+    group, held = [], 0
+    for utterance, samples in _pieces(front, chunk):
+        size = 0 if isinstance(samples, MargoError) else len(samples)
+        if group and held + size > TOGETHER:
+            yield group
+            group, held = [], 0
+        group.append((utterance, samples))
+        held += size
+    if group:
+        yield group
+
+
+def _pieces(front: Front, chunk: tuple[Utterance, ...]):
+    """``(utterance, samples or the error)`` of each; a recording of several segments in a row is read once."""
     recording, samples, rate = None, None, 0
     for utterance in chunk:
         try:
@@ -120,7 +152,7 @@ def _statics(front: Front, chunk: tuple[Utterance, ...]):
             yield utterance, error
             continue
         try:
-            yield utterance, static_features(piece, rate, front.options)
+            yield utterance, checked_samples(piece, rate, front.options)
         except MargoError as error:  # of samples, which do not know where they came from
             yield utterance, MargoError(f"{recording}: {error}")
 

@@ -11,7 +11,8 @@ from margo.formats.atomic import atomic
 from margo.formats.ctm import TimedWord
 from margo.formats.htk import read_hmmdefs, read_mlf, read_parameters, write_hmmdefs
 from margo.formats.htk_kinds import kind_of, kind_of_code, kinds_told, read_hcopy, write_hcopy
-from margo.formats.htk_net import read_dict, read_net, write_dict, write_net
+from margo.formats.htk_net import read_net, write_net
+from margo.formats.lexicon import read_lexicon, write_lexicon
 from margo.formats.models import pack
 from margo.formats.reading import read_text
 from margo.model.grammar import grammar, with_weights
@@ -33,7 +34,7 @@ def import_model(hmmdefs, dictionary=None, net=None, hcopy=None, sample_rate: in
     """``(model, what to tell)`` of HTK's files; without ``dictionary`` each model but ``silence`` is a word of its own,
     without ``net`` words may form any string."""
     notes: list[str] = []
-    lexicon, silent = read_dict(dictionary) if dictionary else (None, {})
+    lexicon, silent = read_lexicon(dictionary) if dictionary else (None, {})
     quiet = {units for units in silent.values()} | ({(silence,)} if silence else set())
     if len(quiet) > 1 or any(len(units) != 1 for units in quiet):
         raise MargoError(f"{dictionary}: words without output are {sorted(map(' '.join, quiet))}, expected one model")
@@ -117,7 +118,8 @@ def export_model(hmms: HmmSet, kept: Path, place) -> list[str]:
     if not definitions:
         definitions = ["macros", "hmmdefs"]
         write_hmmdefs(place("hmmdefs"), hmms, kind, place("macros"))
-    writers = {"dict": write_dict, "wdnet": write_net, "hcopy.conf": lambda path, _: write_hcopy(path, record)}
+    writers = {"dict": lambda path, _: write_lexicon(path, hmms.lexicon, hmms.silence), "wdnet": write_net,
+               "hcopy.conf": lambda path, _: write_hcopy(path, record)}  # fmt: skip
     for name, writer in writers.items():
         if name in same:
             copy(kept / name, place(name))

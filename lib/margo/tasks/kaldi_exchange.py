@@ -12,7 +12,7 @@ from margo.formats.atomic import write_text
 from margo.formats.ctm import read_ctm
 from margo.formats.features import read_scp, read_vector
 from margo.formats.kaldi_models import Transitions, read_model_text, read_symbols, transitions_of, write_model_text
-from margo.formats.transcripts import read_transcripts
+from margo.formats.lexicon import read_lexicon, write_lexicon
 from margo.model.grammar import grammar
 from margo.model.hmm import HmmSet
 from margo.search.viterbi import Segment
@@ -22,7 +22,7 @@ from margo.signal.times import boundary_times
 
 def import_model(path, phones=None, lexicon=None, silence: str | None = None, record: dict | None = None) -> HmmSet:
     """The model of a text file; features are ready-made ones unless their ``record`` is given."""
-    table = read_transcripts(lexicon) if lexicon else None
+    table = read_lexicon(lexicon)[0] if lexicon else None
     hmms = read_model_text(path, read_symbols(phones) if phones else None, table, silence)
     record = record or describe_given(hmms.pool.dimension)
     if record["dimension"] != hmms.pool.dimension:
@@ -31,14 +31,16 @@ def import_model(path, phones=None, lexicon=None, silence: str | None = None, re
 
 
 def export_model(hmms: HmmSet, place) -> None:
-    """final.mdl (text), phones.txt, lexicon.txt and words.txt, written to ``place(name)``."""
+    """final.mdl (text), phones.txt, words.txt and lexicon.txt, lexiconp.txt where words have several pronunciations,
+    written to ``place(name)``."""
     if hmms.meta.get("augmented"):
         raise MargoError("large-margin training has given this model a dimension, which the features do not have")
     write_model_text(place("final.mdl"), hmms)
     symbols = {"phones.txt": [unit.name for unit in hmms.units], "words.txt": hmms.words}
     for name, names in symbols.items():
         write_text(place(name), "".join(f"{symbol} {n}\n" for n, symbol in enumerate(["<eps>", *names])))
-    write_text(place("lexicon.txt"), "".join(f"{word} {' '.join(units)}\n" for word, units in hmms.lexicon.items()))
+    sure = all(len(ways) == 1 and ways[0].log_prob == 0 for ways in hmms.lexicon.values())
+    write_lexicon(place("lexicon.txt" if sure else "lexiconp.txt"), hmms.lexicon)
 
 
 def read_alignments(path) -> dict[str, np.ndarray]:

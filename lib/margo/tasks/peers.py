@@ -50,6 +50,32 @@ def scaled(settings: dict, x) -> dict:
     return settings | ({"gamma": settings["gamma"] / (x.shape[1] * x.var())} if "gamma" in settings else {})
 
 
+def fitted(system: str, train, dev, seed: int, most: int):
+    """``(classifier, settings, training samples)``: settings chosen on ``dev``, then trained on it too."""
+    most = most if system == "svm-rbf" else len(train.y)
+    keep = np.random.default_rng(seed).permutation(len(train.y))[:most]
+    tried = [(make(system, seed, **scaled(settings, train.x)), settings) for settings in GRIDS[system]]
+    errors = [(each.fit(train.x[keep], train.y[keep]).predict(dev.x) != dev.y).mean() for each, _ in tried]
+    chosen = tried[int(np.argmin(errors))][1]
+    x, y = np.concatenate([train.x[keep], dev.x]), np.concatenate([train.y[keep], dev.y])
+    return make(system, seed, **scaled(chosen, x)).fit(x, y), chosen, len(y)
+
+
+def parameters(classifier, features: int) -> int:
+    """Numbers that a trained classifier holds: support vectors and their weights, samples, or weights of units."""
+    if hasattr(classifier, "support_vectors_"):
+        return classifier.support_vectors_.size + classifier.dual_coef_.size + classifier.intercept_.size
+    if hasattr(classifier, "coefs_"):
+        return sum(each.size for each in (*classifier.coefs_, *classifier.intercepts_))
+    return int(classifier.n_samples_fit_) * features
+
+
+def imputing(system: str, train, dev, seed: int, most: int):
+    """A trained reference that takes the training mean for missing values: samples to classes."""
+    classifier, mean = fitted(system, train, dev, seed, most)[0], train.x.mean(axis=0)
+    return lambda x: classifier.predict(np.where(np.isnan(x), mean, x))
+
+
 def score_peers(options, step) -> None:
     train, dev, test = (classifying.labelled(classifying.read_set(options.data, name, step))
                         for name in ("train", "dev", "test"))  # fmt: skip
@@ -57,18 +83,14 @@ def score_peers(options, step) -> None:
         raise MargoError("the references cannot classify samples with missing values")
     for system in options.systems:
         began = time.perf_counter()
-        most = options.most if system == "svm-rbf" else len(train.y)
-        keep = np.random.default_rng(options.seed).permutation(len(train.y))[:most]
-        tried = [(make(system, options.seed, **scaled(settings, train.x)), settings) for settings in GRIDS[system]]
-        errors = [(each.fit(train.x[keep], train.y[keep]).predict(dev.x) != dev.y).mean() for each, _ in tried]
-        chosen = tried[int(np.argmin(errors))][1]
-        x, y = np.concatenate([train.x[keep], dev.x]), np.concatenate([train.y[keep], dev.y])
-        predicted = make(system, options.seed, **scaled(chosen, x)).fit(x, y).predict(test.x)
-        extra = {"settings": chosen, "training_samples": len(y)} | ({"task": options.task} if options.task else {})
+        classifier, chosen, samples = fitted(system, train, dev, options.seed, options.most)
+        predicted, held = classifier.predict(test.x), parameters(classifier, test.x.shape[1])
+        extra = {"settings": chosen, "training_samples": samples, "parameters": held}
+        extra |= {"task": options.task} if options.task else {}
         written = score_classes(
             step.out / system / "test", [test.names[c] for c in test.y], [[test.names[c] for c in predicted]],
             system=system, mixtures=1, set="test", seed=options.seed, seconds=time.perf_counter() - began, extra=extra,
         )  # fmt: skip
         for file in written:
             step.output(f"{system}/test/{file}")
-        step.say(f"{system} {chosen}: {100 * (predicted != test.y).mean():.2f} % of test wrong")
+        step.say(f"{system} {chosen}: {100 * (predicted != test.y).mean():.2f} % of test wrong, {held} parameters")

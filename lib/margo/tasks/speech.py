@@ -6,12 +6,14 @@ places in an archive); its features are read where it is worked on.
 
 import operator
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 
 from margo.errors import MargoError
 from margo.formats import datadir, features
+from margo.formats.scratch import Scratch
 from margo.runtime.parallel import map_chunks
 
 CHUNK = 100  # utterances
@@ -108,6 +110,7 @@ class Corpus:
         self.told: set = set()
         self.memory: tuple = (None, None)
         self.seconds = 0.0
+        self.scratch = Scratch(getattr(step, "out", None))
 
     def map(self, function, hmms, parts=None):
         began = time.perf_counter()
@@ -117,8 +120,9 @@ class Corpus:
             yield result
             began = time.perf_counter()
 
-    def total(self, function, hmms, parts=None):
-        result = reduce(operator.iadd, self.map(function, hmms, parts))  # a chunk's result is nobody else's
+    def total(self, function, hmms, parts=None, start=None):
+        results = self.map(function, hmms, parts)  # a chunk's result is nobody else's
+        result = reduce(operator.iadd, results) if start is None else reduce(operator.iadd, results, start)
         check_dropped(result.dropped, self.data, self.step, self.told)
         return result
 
@@ -128,9 +132,9 @@ class Corpus:
             self.memory = (hmms, make())
         return self.memory[1]
 
-    def strings(self, hmms) -> list[dict | None]:
+    def strings(self, hmms) -> Iterator[dict | None]:
         known = self.lists is not None and hmms is self.start
-        return [{item.name: self.lists[item.name] for item in chunk} if known else None for chunk in self.data.chunks]
+        return ({item.name: self.lists[item.name] for item in chunk} if known else None for chunk in self.data.chunks)
 
 
 def on_chunk(function, hmms, item):

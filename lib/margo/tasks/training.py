@@ -10,20 +10,23 @@ from typing import ClassVar
 from margo.errors import MargoError, refuse
 from margo.estimate.ml import grown
 from margo.estimate.start import Moments, moments
+from margo.formats.arpa import read_arpa
 from margo.formats.models import write_model
 from margo.formats.plots import PLOTS, write_plots
 from margo.formats.reading import MOST, fitting
 from margo.formats.transcripts import read_nbest
 from margo.knobs import Knobs, knob
 from margo.model.bigram import bigram_counts, log_bigram
-from margo.model.grammar import grammar, weights_of, with_grammar, with_weights
-from margo.model.hmm import HmmSet, flat_start, whole_words
+from margo.model.grammar import grammar, ngram_grammar, weights_of, with_grammar, with_weights
+from margo.model.hmm import HmmSet, flat_start
+from margo.model.ngram import witten_bell
 from margo.runtime import epochs, record
 from margo.runtime.step import Parallel, Seeded, Trainer
 from margo.runtime.trainer import fit
 from margo.signal.front_end import same_features
 from margo.tasks import passes, speech, tuning
 from margo.tasks.labels import start_from_labels
+from margo.tasks.pronouncing import LexiconOptions, lexicon_of
 
 
 @dataclass(frozen=True)
@@ -44,15 +47,16 @@ class ContestedOptions(TrainingOptions):
     nbest: Path | None = knob(None, "N-best lists (nbest) of --init on --data, instead of the first search")
 
 
-def train(criterion, options, step, start=None, folds=None) -> None:
+def train(criterion, options, step, start=None, folds=None, select=None) -> None:
     """Train by ``criterion(options)``, a class of :mod:`margo.estimate.criterion`, and write model.npz.
 
     ``start(options, data, where, step)`` makes the model to start from (that of ``--init`` by default). In the end dev
     chooses the grammar's weights; without dev ``folds(hmms, options, data, where)`` of the training data do, or they
-    stay as they were.
+    stay as they were. ``select(options, data, step)``: the part of the training data that can be used.
     """
     criterion = criterion(options)
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
+    data = select(options, data, step) if select else data
     dev = speech.read(step.input(options.dev, made_by="make_mfcc")) if options.dev else None
     if dev:
         same_features(data.features, dev.features, f"{options.dev}: the features")
@@ -74,9 +78,10 @@ def train(criterion, options, step, start=None, folds=None) -> None:
         meta = {"criterion": criterion.name} | ({"iteration": state.chosen} if criterion.picks else {})
         hmms = replace(state.best, meta={**state.best.meta, **meta})
         step.extra["chosen"] = state.chosen
+        mean = state.source == len(starts)
         if options.also:
-            step.extra["from"] = str(folders[state.source])
-        first = weights_of(models[state.source] if models else hmms)
+            step.extra["from"] = "the mean of all starts' best" if mean else str(folders[state.source])
+        first = weights_of(models[0 if mean else state.source] if models else hmms)
         hmms = weighed(hmms, first, criterion, options, data, dev, folds, where, step)
     write_model(step.output("model.npz"), hmms)
     if plots := criterion.plots(reports):
@@ -86,8 +91,8 @@ def train(criterion, options, step, start=None, folds=None) -> None:
     if criterion.picks:
         step.extra["cost"] = state.cost
         begun = f" from {step.extra['from']}" if options.also else ""
-        step.say(f"{step.name}: the model after {state.chosen} iterations{begun} was the best on "
-                 f"{'dev' if dev else 'train'}")  # fmt: skip
+        told = "mean of the best models from all starts" if mean else f"model after {state.chosen} iterations{begun}"
+        step.say(f"{step.name}: the {told} was the best on {'dev' if dev else 'train'}")
 
 
 def weighed(hmms: HmmSet, first: dict, criterion, options, data, dev, folds, where, step) -> HmmSet:
@@ -131,25 +136,30 @@ def read_lists(options, step, data: speech.Speech, hmms: HmmSet) -> dict[str, li
     return lists
 
 
+WEIGHED = ("bigram", "trigram", "lm")  # grammars with log probabilities
 NEW = {"init": False}  # what only a model that is made anew has use for
 
 
 @dataclass(frozen=True)
-class StartOptions(Knobs):
+class StartOptions(LexiconOptions, Knobs):
     """The models that maximum likelihood starts from without ``--init``, and their grammar."""
 
     GROUP = "start and grammar"
     start: str = knob("flat", "where training starts without --init", ("flat", "labels"), needs=NEW)
     labels: Path | None = knob(None, "CTM file of hand labels", needs={"start": ("labels",)})
-    states: int = knob(12, "emitting states of a word", least=1, needs=NEW)
+    states: int = knob(12, "emitting states of a unit: a word, or with a lexicon a phone", least=1, needs=NEW)
     skip: float = knob(0.0, "probability, at the start, of skipping a state; 0 allows no skips", least=0, needs=NEW)
     silence_states: int = knob(
         0, "states of an optional silence around and between words; 0 for none", least=0, needs=NEW
     )
-    grammar: str = knob("auto", "what may be recognised", ("auto", "isolated", "loop", "bigram"), needs=NEW)
+    grammar: str = knob(
+        "auto", "what may be recognised; bigram (absolute discounting) and trigram (Witten-Bell) of the transcripts",
+        ("auto", "isolated", "loop", "bigram", "trigram", "lm"), needs=NEW,
+    )  # fmt: skip
+    lm: Path | None = knob(None, "language model, an ARPA file of 1- to 3-grams", needs={"grammar": ("lm",)})
     insertion_penalty: float | None = knob(
         None, "added to the score for every word, instead of what --penalties would choose", unit="nats",
-        needs={"grammar": ("auto", "loop", "bigram")},
+        needs={"grammar": ("auto", "loop", *WEIGHED)},
     )  # fmt: skip
     scale: float | None = knob(
         None, "factor of a bigram's log probabilities, instead of what --scales would choose", above=0
@@ -159,8 +169,10 @@ class StartOptions(Knobs):
         faults = super().faults()
         if self.start == "labels" and not self.labels:
             faults.append("--start labels needs --labels")
-        if self.scale is not None and not self.init and self.grammar != "bigram":
-            faults.append("--scale needs --grammar bigram")
+        if self.scale is not None and not self.init and self.grammar not in WEIGHED:
+            faults.append(f"--scale needs --grammar {' or '.join(WEIGHED)}")
+        if self.grammar == "lm" and not self.lm:
+            faults.append("--grammar lm needs --lm")
         return faults
 
     def tries(self) -> dict[str, tuple[str, ...]]:
@@ -175,16 +187,18 @@ def first_model(options, data: speech.Speech, where, step) -> HmmSet:
         hmms = grown(shaped(passes.model_for(options.init, data), options.covariance), options.mixtures)
         return with_weights(hmms, **weights)
     whole = speech.total(partial(chunk_moments, data.features["dimension"]), data, where)
+    lexicon = lexicon_of(options, data)
     hmms = flat_start(
-        whole_words(data.vocabulary),
+        lexicon,
         options.states,
         whole.mean,
         whole.variance,
-        silence="sil" if options.silence_states else None,
+        silence=options.silence_unit if options.silence_states else None,
         silence_states=options.silence_states,
         skip=options.skip,
         variance_floor=options.variance_floor * whole.variance,
-        meta={"features": data.features, "grammar": grammar_of(options, data), "criterion": "ml", "seed": options.seed},
+        meta={"features": data.features, "grammar": grammar_of(options, data, (*lexicon,)), "criterion": "ml",
+              "seed": options.seed},  # fmt: skip
     )
     hmms = with_weights(hmms, **weights)
     if options.start == "labels":
@@ -206,12 +220,13 @@ def chunk_moments(dimension: int, chunk) -> Moments:
     return moments((x for _, x, _ in speech.load(chunk)), dimension)
 
 
-def grammar_of(options, data: speech.Speech) -> dict:
+def grammar_of(options, data: speech.Speech, words: tuple[str, ...]) -> dict:
     """The grammar's table, from the options and the transcripts."""
     kind = options.grammar
     if kind == "auto":
         kind = "isolated" if data.isolated else "loop"
-    table = None
     if kind == "bigram":
-        table = log_bigram(bigram_counts((item.words for item in data.items), data.vocabulary))
-    return grammar(kind, log_bigram=table)
+        return grammar(kind, log_bigram=log_bigram(bigram_counts((item.words for item in data.items), words)))
+    if kind == "trigram":
+        return ngram_grammar(witten_bell((item.words for item in data.items), words, 3), words)
+    return ngram_grammar(read_arpa(options.lm), words) if kind == "lm" else grammar(kind)

@@ -64,7 +64,7 @@ def fit(trainer: str, settings: dict, model, train, seed: int):
         return ebw_training.fit(model, train.x, train.y, options)[0]
     if trainer == "train_hybrid":
         return hybrid.fit(model, train.x, train.y, options, seed)[0]
-    return classifying.fit_margin(model, train, options, "smo", seed)[0]
+    return classifying.fit_margin(model, train, options, seed)[0]
 
 
 def folds_of(options, step) -> list[tuple[Table, Table]]:
@@ -96,8 +96,45 @@ def starts_of(options, folds, step) -> list:
     if not made:
         raise MargoError(f"--init {options.init}: no {record.NAME} that tells how it was trained")
     used = made["options"]
+    if len(folds) == 1 and not used.get("with_dev"):
+        return [classifying.read_model(options.init, step, folds[0][0].names)[0]]
+    if "components" in used:
+        raise MargoError(f"--init {options.init}: its components were chosen on dev; give --folds 1")
     settings = {field.name: used[field.name] for field in dataclasses.fields(GmmOptions)}
     return [fit("train_gmm", settings, None, train, used["seed"]) for train, _ in folds]
+
+
+def choose_components(train: Table, dev: Table, options):
+    """``(Classifier, Gaussians of each class, error on dev)``: of mixtures with each of ``options.components`` those,
+    class by class, that err least together ([R18] 4.2.1); a class takes the fewest of equals."""
+    models = []
+    for count in options.components:
+        settings = GmmOptions(**{field.name: getattr(options, field.name) for field in dataclasses.fields(GmmOptions)})
+        settings = dataclasses.replace(settings, mixtures=count)
+        models.append(gmm.fit(train.x, train.y, settings, np.random.default_rng(options.seed), len(train.names))[0])
+    joint = np.stack([gmm.log_joint(model, dev.x) for model in models])  # [numbers, N, C]
+    chosen, error = choose_columns(joint, dev.y)
+    return gmm.joined([models[n] for n in chosen]), [options.components[n] for n in chosen], 100.0 * error
+
+
+def choose_columns(joint, y) -> tuple[list[int], float]:
+    """For each class which of ``joint[M, N, C]`` to take, so that few of the samples ``y[N]`` are wrong: from the best
+    that all share, one class at a time, until no change helps; and the part that is wrong then."""
+    classes = np.arange(joint.shape[2])
+
+    def wrong(which):
+        return float((joint[which, :, classes].argmax(axis=0) != y).mean())
+
+    chosen = min(([n] * len(classes) for n in range(len(joint))), key=wrong)
+    best, before = wrong(chosen), np.inf
+    while best < before:
+        before = best
+        for c in classes:
+            tries = [[*chosen[:c], n, *chosen[c + 1 :]] for n in range(len(joint))]
+            found = min(tries, key=wrong)
+            if wrong(found) < best:
+                chosen, best = found, wrong(found)
+    return chosen, best
 
 
 def search(options, step) -> None:

@@ -28,7 +28,7 @@ PARTS = ("theta", "weights", "bias")
 
 def chunk_frames(hmms: HmmSet, chunk) -> tuple[Frames | None, list[str], list[int], list[tuple[str, str]]]:
     """``(frames, names, word numbers, dropped)`` of a chunk of single words; None where nothing can be scored."""
-    shortest = max(hmms.units[hmms.unit_index[name]].n_states for name in {u for w in hmms.lexicon.values() for u in w})
+    shortest = max(unit.n_states for unit in hmms.units if unit.name != hmms.silence)
     matrices, names, labels, dropped = [], [], [], []
     for name, x, words in speech.load(chunk, hmms):
         hmms.check_words(words)

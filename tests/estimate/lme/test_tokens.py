@@ -2,7 +2,6 @@
 
 import operator
 import tracemalloc
-from dataclasses import fields
 from functools import reduce
 
 import numpy as np
@@ -12,8 +11,9 @@ from margo.errors import MargoError
 from margo.estimate.lme import Problem, margins, solve
 from margo.estimate.lme.ascent import ascend, soft_minimum
 from margo.estimate.lme.model import move
-from margo.estimate.lme.tokens import Pairs, choose_tokens, make_pairs, make_problem, value_of
+from margo.estimate.lme.tokens import Owners, Pairs, choose_tokens, make_pairs, make_problem, value_of
 from margo.estimate.paths import find_paths, searcher
+from margo.formats.scratch import Scratch
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.gaussian.pool import GaussianPool
 from margo.model.grammar import grammar
@@ -105,7 +105,7 @@ def test_chunks_of_pairs_add_up_to_the_whole():
         paths = find_paths(search, some, 2)
         return make_pairs(hmms, paths.frames(some), paths)
 
-    whole, parts = pairs(utterances), pairs(utterances[:2]) + pairs(utterances[2:])
+    whole, parts = pairs(utterances), operator.iadd(pairs(utterances[:2]), pairs(utterances[2:]))
     for name in ("margins", "token", "frames", "entry_start", "gaussian", "counts", "gradients"):
         assert np.array_equal(getattr(whole, name), getattr(parts, name)), name
     some = whole.select(whole.token_margins >= np.median(whole.token_margins))
@@ -214,24 +214,68 @@ def chunks_of_pairs(number=6):
         yield make_pairs(hmms, paths.frames(utterances), paths)
 
 
-def test_pairs_added_in_place_are_those_added_in_a_new_place():
-    apart, together = reduce(operator.add, chunks_of_pairs()), reduce(operator.iadd, chunks_of_pairs())
-    for field in fields(apart):
-        one, other = getattr(apart, field.name), getattr(together, field.name)
-        assert one == other if field.name == "dropped" else (one.dtype, one.tolist()) == (other.dtype, other.tolist())
+def collected(scratch, parts):
+    return reduce(operator.iadd, parts, Pairs.none(D, scratch.rows)).settled()
 
 
-def test_a_sum_of_pairs_takes_little_more_memory_than_its_outcome():
-    def large():
-        for _ in range(40):
+def test_pairs_of_chunks_follow_each_other_in_memory_and_in_a_file(tmp_path):
+    chunks = list(chunks_of_pairs())
+    whole = {
+        "margins": np.concatenate([chunk.margins for chunk in chunks]),
+        "frames": np.concatenate([chunk.frames for chunk in chunks]),
+        "gaussian": np.concatenate([chunk.gaussian for chunk in chunks]),
+        "counts": np.concatenate([chunk.counts for chunk in chunks]),
+        "gradients": np.concatenate([chunk.gradients for chunk in chunks]),
+        "entry_start": np.concatenate([[0], np.cumsum([n for chunk in chunks for n in np.diff(chunk.entry_start)])]),
+    }
+    for most in (10**9, 100):
+        together = collected(Scratch(tmp_path, most), chunks_of_pairs())
+        assert isinstance(together.gradients, np.ndarray) == (most > 100)
+        for name, expected in whole.items():
+            held = getattr(together, name)[:]
+            assert (held.dtype, held.tolist()) == (expected.dtype, expected.tolist()), name
+        assert together.token.max() == len(together.frames) - 1
+        owners = np.repeat(np.arange(len(together.margins)), np.diff(together.entry_start))
+        for first in range(0, len(owners), 7):
+            assert Owners(together.entry_start)[first : first + 20].tolist() == owners[first : first + 20].tolist()
+        some = np.arange(len(together.frames)) % 3 == 0
+        chosen, apart = together.select(some), collected(Scratch(None), chunks_of_pairs()).select(some)
+        for name in whole:
+            assert getattr(chosen, name)[:].tolist() == getattr(apart, name).tolist()
+        assert together.select(np.ones(len(together.frames), bool)) is together, "those of all are not copied"
+
+
+@pytest.mark.parametrize("method", ["gradient", "auto", "dual", "gd"])
+@pytest.mark.parametrize("nu", [None, 0.4])
+def test_a_program_whose_pairs_are_in_a_file_has_the_same_solution_to_the_bit(tmp_path, monkeypatch, method, nu):
+    monkeypatch.setattr("margo.estimate.lme.layout.RUN", 64)  # so that there are runs, and Gaussians cut in two
+    monkeypatch.setattr("margo.estimate.lme.layout.SMALL", 2)
+    monkeypatch.setattr("margo.estimate.lme.tokens.BLOCK", 5)
+    found = []
+    for most in (10**9, 100):
+        pairs = collected(Scratch(tmp_path, most), chunks_of_pairs(12))
+        pairs = pairs.select(np.arange(len(pairs.frames)) % 5 != 1)
+        problem = make_problem(pairs, 14, 1.0, nu)
+        assert problem.stored == (most == 100)
+        if method == "gd":
+            found.append(ascend(problem, 0.3, 20)[0].tobytes())
+        else:
+            solution = solve(problem, method, 1e-4)
+            found.append((solution.shift.tobytes(), solution.multipliers.tobytes(), solution.gap, solution.objective))
+    assert found[0] == found[1]
+
+
+def test_a_sum_of_pairs_does_not_grow_with_them(tmp_path):
+    def large(number):
+        for _ in range(number):
             yield Pairs(np.zeros(500), np.arange(500), np.ones(500, int), np.arange(501) * 20,
-                        np.zeros(10_000, np.int32), np.zeros(10_000), np.zeros((10_000, 8), np.float32))  # fmt: skip
+                        np.zeros(10_000, np.int32), np.zeros(10_000), np.zeros((10_000, D), np.float32))  # fmt: skip
 
-    peaks = {}
-    for add in (operator.add, operator.iadd):
+    peaks = []
+    for number in (10, 80):
         tracemalloc.start()
-        whole = reduce(add, large())
-        peaks[add] = tracemalloc.get_traced_memory()[1] / (whole.gradients.nbytes + whole.counts.nbytes)
+        whole = collected(Scratch(tmp_path, 1 << 18), large(number))
+        peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[operator.iadd] < 1.35 and peaks[operator.iadd] < 0.75 * peaks[operator.add]
-    assert whole.select(np.ones(len(whole.frames), bool)) is whole, "those of all tokens are not copied"
+    entries = whole.entry_start[-1] * (8 + 4 + 4 * D)
+    assert peaks[1] - peaks[0] < 0.25 * entries  # what is left is margins, tokens, frames and beginnings: by pair

@@ -1,4 +1,4 @@
-"""Large-margin estimation [LJ07]: ``Problem`` in, ``solve``, ``Solution`` out. README.md derives the method."""
+"""Large-margin estimation [LJ07]: ``Problem`` in, ``solve``, ``Solution`` out. docs/dual.md derives the method."""
 
 _HOMES = {"Problem": "problem", "Solution": "problem", "margins": "problem", "solve": "solver",
           "projected_means": "model", "augmented_means": "model"}  # fmt: skip

@@ -37,11 +37,13 @@ def ascend(problem: Problem, beta: float, steps: int = STEPS) -> tuple[np.ndarra
 def soft_minimum(problem: Problem, shift: np.ndarray, beta: float) -> tuple[float, np.ndarray]:
     """F and its gradient [K, D] at ``shift`` [K, D]."""
     margins = problem.margins.copy()
-    _add_margins(problem.pair, problem.gaussian, problem.counts, problem.gradients, shift, margins)
+    for block in problem.blocks():
+        _add_margins(*block, shift, margins)
     gradient = np.zeros_like(shift)
     weights = np.exp(-beta * (margins - margins.min()))
     weights /= weights.sum()
-    _add_gradient(problem.pair, problem.gaussian, problem.counts, problem.gradients, shift, weights, gradient)
+    for block in problem.blocks():
+        _add_gradient(*block, shift, weights, gradient)
     return soft_least(margins, beta), gradient
 
 

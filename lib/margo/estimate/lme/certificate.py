@@ -95,29 +95,25 @@ def dual_value(b: np.ndarray, half: np.ndarray, radius2: float, guess: float = 0
     return float((floor + nu) * radius2 + (squares / (offset + nu)).sum()), floor + nu
 
 
-def steepest(problem: Problem) -> float:
-    """The largest norm of a pair's whole gradient (of its entries, should some be repeated)."""
-    squares = np.einsum("ed,ed->e", problem.gradients, problem.gradients)
-    return float(np.sqrt(np.bincount(problem.pair, squares, problem.n_pairs).max()))
-
-
 def scale_of(problem: Problem, objective: float) -> float:
     """What a gap is measured against: the objective, or 1 where it is smaller, or the problem's own size if below 1.
 
     Its size is the largest start margin or the most the ball lets a margin change to first order.
     """
-    size = max(np.abs(problem.margins).max(), np.sqrt(problem.radius2) * steepest(problem))
+    size = max(np.abs(problem.margins).max(), np.sqrt(problem.radius2) * problem.steepest)
     return max(abs(objective), min(1.0, size)) or 1.0
 
 
 def upper_bound(problem: Problem, multipliers: np.ndarray) -> float:
     """phi at these multipliers (made feasible by the caller) and the best nu, straight from the entries."""
-    from scipy.sparse import csr_array
+    from margo.estimate.lme.sums import add_at, add_rows
 
-    weights, n_entries = multipliers[problem.pair], len(problem.pair)
-    selection = csr_array((weights, (problem.gaussian, np.arange(n_entries))), (problem.n_gaussians, n_entries))
-    half = 0.5 * np.bincount(problem.gaussian, weights * problem.counts, problem.n_gaussians)
-    value, _ = dual_value(selection @ problem.gradients, half, problem.radius2)
+    b, half = np.zeros((problem.n_gaussians, problem.dimension)), np.zeros(problem.n_gaussians)
+    for pair, gaussian, counts, gradients in problem.blocks():
+        weights = multipliers[pair]
+        add_at(half, gaussian, weights * counts)
+        add_rows(b, gaussian, weights, gradients)
+    value, _ = dual_value(b, 0.5 * half, problem.radius2)
     return float(problem.margins @ multipliers) + value
 
 

@@ -147,9 +147,12 @@ def _polish(layout: Layout, best: Best, tolerance: float) -> None:
 
 def _sub(layout: Layout, keep: np.ndarray) -> Layout:
     """The layout of the pairs in ``keep`` alone, over the same Gaussians."""
-    entries = np.flatnonzero(keep[layout.pair])
     number = np.cumsum(keep) - 1
-    sizes = np.bincount(layout.slot[entries], minlength=len(layout.used))
-    return replace(layout, start=layout.start[keep], pair=number[layout.pair[entries]], slot=layout.slot[entries],
-                   counts=layout.counts[entries], gradients=layout.gradients[entries],
-                   offsets=np.concatenate([[0], np.cumsum(sizes)]))
+    found, sizes = [], np.zeros(len(layout.used), np.int64)
+    for slots, bounds, which, pair, counts, gradients in layout.read():
+        chosen = keep[pair]
+        sizes[slots] += np.bincount(which[chosen], minlength=len(bounds) - 1)
+        found.append((number[pair[chosen]], counts[chosen], gradients[chosen]))
+    pair, counts, gradients = (np.concatenate(parts) for parts in zip(*found))
+    return replace(layout, start=layout.start[keep], pair=pair, counts=counts, gradients=gradients,
+                   offsets=np.concatenate([[0], np.cumsum(sizes)]))  # fmt: skip

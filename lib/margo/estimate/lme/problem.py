@@ -9,18 +9,25 @@ by v_k >= 0, is
 with the ball sum_k |w_k|^2 + v_k <= r^2 ([LJ07] (33), (52)).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from margo.errors import refuse
 
-CHUNK = 65536  # entries gathered at once: bounds the temporary of ``margins`` to a few tens of megabytes
+CHUNK = 8192  # entries that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Maximise rho subject to margin_m >= rho for every pair, inside the ball; see the module's first lines."""
+    """Maximise rho subject to margin_m >= rho for every pair, inside the ball; see the module's first lines.
+
+    Entries may be arrays, or whatever has a shape, a type, and slices that are arrays (:mod:`margo.formats.scratch`):
+    there may be more of them than memory holds, so that they are gone through in blocks. Those of ``like(columns,
+    dtype)`` have room for others of their kind; they come pair by pair, none repeated.
+    """
 
     margins: np.ndarray  # [N] d0, the margins at the start
     pair: np.ndarray  # [E] m of each non-zero (m, k) entry; entries may come in any order, repeated ones add up
@@ -32,12 +39,12 @@ class Problem:
     soft: float | None = None  # C: maximise rho - C sum_m max(0, rho - margin_m) instead; None for the hard margin
 
     def __post_init__(self):
-        for name in ("margins", "counts", "gradients"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+        object.__setattr__(self, "margins", np.asarray(self.margins, dtype=np.float64))
+        for name in ("pair", "gaussian", "counts", "gradients"):
+            if not self.stored:
+                object.__setattr__(self, name, _array(getattr(self, name), name in ("counts", "gradients")))
         faults = _index_faults(self)
         if not faults:
-            for name in ("pair", "gaussian"):
-                object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
             object.__setattr__(self, "n_gaussians", int(self.n_gaussians))
             faults = _shape_faults(self) or _value_faults(self)
         refuse(faults, "the large-margin problem cannot be solved as given")
@@ -52,11 +59,42 @@ class Problem:
     def dimension(self) -> int:
         return self.gradients.shape[1]
 
+    @property
+    def stored(self) -> bool:
+        """Whether the entries are somewhere else than in memory."""
+        return hasattr(self.gradients, "like")
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """``(pair, gaussian, counts, gradients)`` of some entries after the other, the last two in float64."""
+        for start in range(0, len(self.gradients), CHUNK):
+            place = slice(start, start + CHUNK)
+            yield (self.pair[place], self.gaussian[place], self.counts[place].astype(np.float64, copy=False),
+                   self.gradients[place].astype(np.float64, copy=False))  # fmt: skip
+
+    def whole(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All entries in double precision, for solvers that need them at once."""
+        kinds = {"pair": np.int64, "gaussian": np.int64, "counts": np.float64, "gradients": np.float64}
+        return tuple(getattr(self, name)[:].astype(kind, copy=False) for name, kind in kinds.items())
+
     def unbalanced(self) -> int:
         """Number of pairs whose counts do not sum to zero, as those of two paths of equal length do."""
-        total = np.bincount(self.pair, self.counts, self.n_pairs)
-        size = np.bincount(self.pair, np.abs(self.counts), self.n_pairs)
+        from margo.estimate.lme.sums import add_at
+
+        total, size = np.zeros(self.n_pairs), np.zeros(self.n_pairs)
+        for pair, _, counts, _ in self.blocks():
+            add_at(total, pair, counts)
+            add_at(size, pair, np.abs(counts))
         return int(np.count_nonzero(np.abs(total) > 1e-9 * size))
+
+    @cached_property
+    def steepest(self) -> float:
+        """The largest norm of a pair's whole gradient (of its entries, should some be repeated)."""
+        from margo.estimate.lme.sums import add_at
+
+        squares = np.zeros(self.n_pairs)
+        for pair, _, _, gradients in self.blocks():
+            add_at(squares, pair, np.einsum("ed,ed->e", gradients, gradients))
+        return float(np.sqrt(squares.max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,19 +116,28 @@ class Solution:
 
 def margins(problem: Problem, shift: np.ndarray, augmentation: np.ndarray) -> np.ndarray:
     """Margins [N] at u0 + shift [K, D], widened by augmentation [K], straight from the entries. [LJ07] (58)"""
+    from margo.estimate.lme.sums import add_at
+
     width = np.einsum("kd,kd->k", shift, shift) + augmentation
-    gains = -0.5 * problem.counts * width[problem.gaussian]
-    for start in range(0, len(gains), CHUNK):
-        block = slice(start, start + CHUNK)
-        gains[block] += np.einsum("ed,ed->e", problem.gradients[block], shift[problem.gaussian[block]])
-    return problem.margins + np.bincount(problem.pair, gains, problem.n_pairs)
+    change = np.zeros(problem.n_pairs)
+    for pair, gaussian, counts, gradients in problem.blocks():
+        add_at(change, pair, -0.5 * counts * width[gaussian] + np.einsum("ed,ed->e", gradients, shift[gaussian]))
+    return problem.margins + change
+
+
+def _array(values, real: bool) -> np.ndarray:
+    """``values`` as they are if they are float32, int32, or not numbers of their kind; else in double precision."""
+    values = np.asarray(values)
+    if values.dtype in (np.float32, np.int32) and real == (values.dtype.kind == "f"):
+        return values
+    return values.astype(np.float64 if real else np.int64, copy=False) if real or values.dtype.kind in "iu" else values
 
 
 def _index_faults(problem: Problem) -> list[str]:
-    """What is wrong with the integers, found before they are converted."""
-    indices = {name: np.asarray(getattr(problem, name)) for name in ("pair", "gaussian")}
-    faults = [f"{name} has type {values.dtype}; give integers" for name, values in indices.items()
-              if values.size and not np.issubdtype(values.dtype, np.integer)]  # fmt: skip
+    """What is wrong with the integers."""
+    faults = [f"{name} has type {values.dtype}; give integers" for name in ("pair", "gaussian")
+              if len((values := getattr(problem, name)).shape) and len(values)
+              and not np.issubdtype(values.dtype, np.integer)]  # fmt: skip
     if not np.issubdtype(np.asarray(problem.n_gaussians).dtype, np.integer) or np.ndim(problem.n_gaussians):
         faults.append(f"n_gaussians is {problem.n_gaussians!r}; give one integer")
     return faults
@@ -117,15 +164,13 @@ def _shape_faults(problem: Problem) -> list[str]:
 def _value_faults(problem: Problem) -> list[str]:
     faults = []
     for name, end in (("pair", problem.n_pairs), ("gaussian", problem.n_gaussians)):
-        values = getattr(problem, name)
-        if values.size and (values.min() < 0 or values.max() >= end):
-            faults.append(f"{name} runs from {values.min()} to {values.max()}; it must lie in 0 to {end - 1}")
+        least, most = _range(getattr(problem, name))
+        if least < 0 or most >= end:
+            faults.append(f"{name} runs from {least} to {most}; it must lie in 0 to {end - 1}")
     for name in ("margins", "counts", "gradients"):
-        values = getattr(problem, name)
-        if values.size and not np.isfinite(values.sum()):  # the sum first: no temporary as large as the gradients
-            bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
-            if len(bad):
-                faults.append(f"{name} has {len(bad)} values that are not finite, the first at {bad[0]}: drop its pair")
+        bad, first = _bad(getattr(problem, name))
+        if bad:
+            faults.append(f"{name} has {bad} values that are not finite, the first at {first}: drop its pair")
     if not _positive(problem.radius2):
         faults.append(f"radius2 is {problem.radius2}; give a squared radius above 0")
     if problem.soft is not None and not _positive(problem.soft):
@@ -134,6 +179,27 @@ def _value_faults(problem: Problem) -> list[str]:
         faults.append(f"soft is {problem.soft:g} for {problem.n_pairs} pairs, so rho is unbounded; C must be at least "
                       f"1 / pairs = {1 / problem.n_pairs:g} (nu at most 1 in C = 1 / (nu x pairs))")  # fmt: skip
     return faults
+
+
+def _range(values) -> tuple[int, int]:
+    """The least and the largest."""
+    ends = [(int(block.min()), int(block.max())) for _, block in _blocks(values)]
+    return min((least for least, _ in ends), default=0), max((most for _, most in ends), default=-1)
+
+
+def _bad(values) -> tuple[int, int]:
+    """How many rows are not finite, and the first of them."""
+    count, first = 0, -1
+    for start, block in _blocks(values):
+        if not np.isfinite(block.sum(dtype=np.float64)):  # the sum first: no temporary as large as the block
+            bad = np.flatnonzero(~np.isfinite(block).reshape(len(block), -1).all(axis=1))
+            first = start + int(bad[0]) if len(bad) and not count else first
+            count += len(bad)
+    return count, first
+
+
+def _blocks(values):
+    return ((start, values[start : start + CHUNK]) for start in range(0, len(values), CHUNK))
 
 
 def _positive(value) -> bool:

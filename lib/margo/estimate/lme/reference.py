@@ -84,9 +84,10 @@ def second_order(cvxpy, problem: Problem):
     from scipy.sparse import csr_array
 
     n, k, d = problem.n_pairs, problem.n_gaussians, problem.dimension
-    columns = problem.gaussian[:, None] * d + np.arange(d)
-    gradient = csr_array((problem.gradients.ravel(), (np.repeat(problem.pair, d), columns.ravel())), shape=(n, k * d))
-    counts = csr_array((problem.counts, (problem.pair, problem.gaussian)), shape=(n, k))
+    pair, gaussian, of_pairs, gradients = problem.whole()
+    columns = gaussian[:, None] * d + np.arange(d)
+    gradient = csr_array((gradients.ravel(), (np.repeat(pair, d), columns.ravel())), shape=(n, k * d))
+    counts = csr_array((of_pairs, (pair, gaussian)), shape=(n, k))
     w, q, rho = cvxpy.Variable((k, d)), cvxpy.Variable(k), cvxpy.Variable()
     slack = 0 if problem.soft is None else cvxpy.Variable(problem.n_pairs, nonneg=True)
     margin = problem.margins + gradient @ cvxpy.vec(w, order="C") - 0.5 * (counts @ q)
@@ -138,11 +139,11 @@ def _inner_products(problem: Problem, side: int):
     """Row m holds A_m, column by column [N, side^2]: both halves of the off-diagonal blocks, and the diagonal."""
     from scipy.sparse import csr_array
 
-    d = problem.dimension
-    column = d + problem.gaussian
+    d, (pair, gaussian, counts, gradients) = problem.dimension, problem.whole()
+    column = d + gaussian
     upper = column[:, None] * side + np.arange(d)  # Z[:d, column]
     lower = np.arange(d) * side + column[:, None]  # Z[column, :d]
-    values = np.concatenate([-0.5 * problem.gradients.ravel()] * 2 + [0.5 * problem.counts])
-    rows = np.concatenate([np.repeat(problem.pair, d)] * 2 + [problem.pair])
+    values = np.concatenate([-0.5 * gradients.ravel()] * 2 + [0.5 * counts])
+    rows = np.concatenate([np.repeat(pair, d)] * 2 + [pair])
     columns = np.concatenate([upper.ravel(), lower.ravel(), column * (side + 1)])
     return csr_array((values, (rows, columns)), shape=(problem.n_pairs, side * side))

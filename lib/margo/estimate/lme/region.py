@@ -112,7 +112,8 @@ class Lme(Criterion):
 
     def search(self, hmms: HmmSet, corpus) -> Pairs:
         """Pairs of all training tokens on paths found with ``hmms`` itself; the last are kept for the next epoch."""
-        return corpus.remember(hmms, lambda: corpus.total(self.pairs, hmms, corpus.strings(hmms)))
+        none = Pairs.none(hmms.pool.dimension, corpus.scratch.rows)
+        return corpus.remember(hmms, lambda: corpus.total(self.pairs, hmms, corpus.strings(hmms), none).settled())
 
     def pairs(self, hmms: HmmSet, utterances, listed) -> Pairs:
         """Of a chunk."""

@@ -48,6 +48,7 @@ def solve(problem: Problem, method: str = "auto", tolerance: float = 1e-6) -> So
 def _solve_own(problem: Problem, method: str, tolerance: float) -> Solution:
     first_order = method == "gradient" or (method == "auto" and problem.n_pairs > SMALL)
     layout = arrange(problem, np.float32 if first_order and tolerance >= 1e-4 else np.float64)
+    layout = layout if first_order else layout.held()
     best = Best(layout, scale_of(problem, 0.0) / layout.unit)
     used = "gradient" if first_order else "conic" if method == "conic" else "dual"
     if not len(layout.used):
@@ -75,7 +76,7 @@ def _iterate(problem: Problem, layout: Layout, best: Best, used: str, tolerance:
         reason = solve_gradient(layout, best, tolerance)
         if reason and problem.n_pairs <= DENSE:
             notes.append(f"gradient left off at a gap of {best.gap:.1e}: {reason}; dual went on")
-            layout = arrange(problem)
+            layout = arrange(problem).held()
             best, used = best.on(layout), "dual"
     if used == "dual" and (reason := solve_dual(layout, best, tolerance)):
         notes.append(f"dual left off at a gap of {best.gap:.1e}: {reason}; conic went on")

@@ -15,15 +15,18 @@ from margo.estimate.lme.problem import Problem
 from margo.estimate.paths import Paths, Slots, slots
 from margo.model.hmm import HmmSet
 
+ENTRIES = ("gaussian", "counts", "gradients")
+BLOCK = 4096  # pairs whose entries are looked at together, where those of all are not in memory
+
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """M pairs of N tokens; ``a + b`` puts those of b behind those of a.
+    """M pairs of N tokens; ``a += b`` puts those of b behind those of a.
 
     margins [M] (log score of the reference's path minus the competitor's), token int [M], frames int [N];
     entry_start int [M + 1], gaussian int32 [E], counts [E] (n_mk) and gradients float32 [E, D] (g_mk): the entries of
-    pair m are ``entry_start[m]:entry_start[m + 1]``. errors: tokens whose best competitor beats them; dropped as in
-    Stats.
+    pair m are ``entry_start[m]:entry_start[m + 1]``. Entries may be in a file, as those of a
+    :class:`margo.estimate.lme.problem.Problem`. dropped as in Stats.
     """
 
     margins: np.ndarray
@@ -35,30 +38,36 @@ class Pairs:
     gradients: np.ndarray
     dropped: tuple[tuple[str, str], ...] = ()
 
-    def __add__(self, other: "Pairs") -> "Pairs":
-        return Pairs(
-            np.concatenate([self.margins, other.margins]),
-            np.concatenate([self.token, other.token + len(self.frames)]),
-            np.concatenate([self.frames, other.frames]),
-            np.concatenate([self.entry_start, other.entry_start[1:] + self.entry_start[-1]]),
-            np.concatenate([self.gaussian, other.gaussian]),
-            np.concatenate([self.counts, other.counts]),
-            np.concatenate([self.gradients, other.gradients]),
-            self.dropped + other.dropped,
-        )
-
     def __iadd__(self, other: "Pairs") -> "Pairs":
-        """The same in the arrays of ``self``, which is not to be used any more: a corpus's are held once, not twice."""
+        """Those of ``other`` behind them, in the arrays of ``self``, which is not to be used any more; entries go where
+        :meth:`none` has room for them."""
         whole = {"token": other.token + len(self.frames), "entry_start": other.entry_start[1:] + self.entry_start[-1]}
         arrays = {}
-        for name in ("margins", "token", "frames", "entry_start", "gaussian", "counts", "gradients"):
+        for name in ("margins", "token", "frames", "entry_start", *ENTRIES):
             held, more = getattr(self, name), whole.get(name, getattr(other, name))
-            held = held if held.flags.owndata else held.copy()
-            before = len(held)
-            held.resize((before + len(more), *held.shape[1:]), refcheck=False)
-            held[before:] = more
+            if isinstance(held, np.ndarray):
+                held = held if held.flags.owndata else held.copy()
+                before = len(held)
+                held.resize((before + len(more), *held.shape[1:]), refcheck=False)
+                held[before:] = more
+            else:
+                held.append(more)
             arrays[name] = held
         return Pairs(**arrays, dropped=self.dropped + other.dropped)
+
+    @classmethod
+    def none(cls, dimension: int, rows) -> "Pairs":
+        """No pairs yet; ``rows(columns, dtype)`` has room for their entries (:class:`margo.formats.scratch.Rows`)."""
+        nothing = np.empty(0, np.int64)
+        return cls(np.empty(0), nothing, nothing.copy(), np.zeros(1, np.int64), rows((), np.int32), rows(),
+                   rows((dimension,), np.float32))  # fmt: skip
+
+    def settled(self) -> "Pairs":
+        """The same; entries that are all in memory after all are plain arrays."""
+        rows = {name: getattr(self, name) for name in ENTRIES}
+        if any(getattr(each, "file", None) for each in rows.values()):
+            return self
+        return replace(self, **{name: each[:] for name, each in rows.items()})
 
     @property
     def token_margins(self) -> np.ndarray:
@@ -72,17 +81,46 @@ class Pairs:
         chosen = tokens[self.token]
         if chosen.all():
             return self
-        entries = np.repeat(chosen, np.diff(self.entry_start))
         sizes = np.diff(self.entry_start)[chosen]
         return replace(
             self,
             margins=self.margins[chosen],
             token=self.token[chosen],
             entry_start=np.concatenate([[0], np.cumsum(sizes)]),
-            gaussian=self.gaussian[entries],
-            counts=self.counts[entries],
-            gradients=self.gradients[entries],
-        )
+            **{name: self.some(getattr(self, name), chosen) for name in ENTRIES},
+        ).settled()
+
+    def some(self, entries, chosen: np.ndarray):
+        """Those of ``entries`` [E, ...] that belong to ``chosen`` pairs (bool [M])."""
+        if isinstance(entries, np.ndarray):
+            return entries[np.repeat(chosen, np.diff(self.entry_start))]
+        found = entries.like(entries.shape[1:], entries.dtype)
+        for first in range(0, len(chosen), BLOCK):
+            ends = self.entry_start[first : first + BLOCK + 1]
+            found.append(entries[ends[0] : ends[-1]][np.repeat(chosen[first : first + BLOCK], np.diff(ends))])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Owners:
+    """The pair of each entry, int32 [E], where pair m has ``start[m]:start[m + 1]``; worked out slice by slice."""
+
+    start: np.ndarray
+    dtype = np.dtype(np.int32)
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (int(self.start[-1]),)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, place: slice) -> np.ndarray:
+        first, last, _ = place.indices(len(self))
+        low = np.searchsorted(self.start, first, side="right") - 1
+        high = np.searchsorted(self.start, last)
+        edges = np.clip(self.start[low : high + 1], first, last)
+        return np.repeat(np.arange(low, high, dtype=np.int32), np.diff(edges))
 
 
 def make_pairs(hmms: HmmSet, x: np.ndarray, paths: Paths, per_frame: bool = False) -> Pairs:
@@ -151,7 +189,7 @@ def make_problem(pairs: Pairs, n_gaussians: int, radius2: float, nu: float | Non
     number = len(pairs.margins)
     return Problem(
         margins=pairs.margins,
-        pair=np.repeat(np.arange(number), np.diff(pairs.entry_start)),
+        pair=Owners(pairs.entry_start)[:] if isinstance(pairs.gradients, np.ndarray) else Owners(pairs.entry_start),
         gaussian=pairs.gaussian,
         counts=pairs.counts,
         gradients=pairs.gradients,

@@ -1,0 +1,213 @@
+"""Units in context: copies for every pair of neighbours within a word, and states tied by decision trees.
+
+As in Young, Odell and Woodland (1994): the states of all copies of a phone start in one leaf; again and again the leaf
+is split, by a question about the neighbour to the left or to the right, whose split makes the frames most likely with
+one Gaussian a leaf. Copies that nobody has heard answer the same questions and so have states too.
+"""
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.estimate.ml import unusable
+from margo.gaussian.likelihood import log_likelihoods, scorer
+from margo.gaussian.pool import single_gaussians
+from margo.knobs import Knobs, knob
+from margo.model.graph import align_graph
+from margo.model.hmm import HmmSet, Pronunciation, Unit
+from margo.search.viterbi import viterbi
+
+EDGE = "#"  # the neighbour of a word's first and last unit
+
+
+@dataclass(frozen=True)
+class TyingOptions(Knobs):
+    leaves: int = knob(500, "states of all units together, at most", least=1)
+    least_frames: float = knob(100.0, "frames that each of them has at least", above=0)
+    least_gain: float = knob(50.0, "what a split adds to the log-likelihood at least", unit="nats", least=0)
+
+
+def contexts(units: Iterable[str]) -> list[tuple[str, str, str]]:
+    """``(left, unit, right)`` of each unit of a word."""
+    row = [EDGE, *units, EDGE]
+    return [*zip(row, row[1:], row[2:])]
+
+
+def context_name(left: str, unit: str, right: str) -> str:
+    """As HTK writes it: ``l-u+r``, without what lies outside of the word."""
+    return f"{'' if left == EDGE else f'{left}-'}{unit}{'' if right == EDGE else f'+{right}'}"
+
+
+def in_context(hmms: HmmSet) -> tuple[HmmSet, dict[str, tuple[str, str, str]]]:
+    """The model with a copy of each unit for all neighbours that it has in the lexicon, and ``(left, unit, right)`` of
+    each copy by its name. Copies have the states of what they were copied from: the model scores all as before."""
+    named: dict[str, tuple[str, str, str]] = {}
+    lexicon = {}
+    for word, ways in hmms.lexicon.items():
+        for way in ways:
+            for each in contexts(way.units):
+                if named.setdefault(context_name(*each), each) != each:
+                    raise MargoError(f"units in context: {context_name(*each)} would be two: units named with - or +")
+        lexicon[word] = tuple(Pronunciation(tuple(context_name(*each) for each in contexts(way.units)), way.log_prob)
+                              for way in ways)  # fmt: skip
+    origin = {name: hmms.units[hmms.unit_index[unit]] for name, (_, unit, _) in named.items()}
+    units = [replace(unit, name=name) for name, unit in origin.items()]
+    if hmms.silence is not None and hmms.silence not in named:
+        units.append(hmms.units[hmms.unit_index[hmms.silence]])
+        named[hmms.silence] = (EDGE, hmms.silence, EDGE)
+    return replace(hmms, units=tuple(units), lexicon=lexicon), named
+
+
+@dataclass(eq=False)
+class ContextStats:
+    """Moments [E, 1 + 2 D] (count, sums, sums of squares about ``centre``) of the frames that best paths have in each
+    emitting state of each unit, E of all units in their order; additive."""
+
+    moments: np.ndarray
+    dropped: tuple = ()
+
+    def __add__(self, other: "ContextStats") -> "ContextStats":
+        return ContextStats(self.moments + other.moments, self.dropped + other.dropped)
+
+
+def context_stats(hmms: HmmSet, utterances) -> ContextStats:
+    """Of ``(name, x[T, D], words)`` utterances."""
+    table, dropped = hmms.unit_arcs, []
+    moments = np.zeros((len(table.states), 1 + 2 * hmms.pool.dimension))
+    for name, x, words in utterances:
+        path, reason = None, unusable(hmms, x, words)
+        if not reason:
+            graph = align_graph(hmms, words)
+            path = viterbi(graph, log_likelihoods(scorer(hmms.pool, graph.states), x))
+        if path is None:
+            dropped.append((name, reason or f"{len(x)} frames: no path through the transcript's model fits"))
+            continue
+        y = np.asarray(x, np.float64) - hmms.pool.centre
+        rows = np.empty(len(x), np.int64)
+        for unit, start, end in ((segment.index, segment.start, segment.end) for segment in path.units):
+            places = (path.states[start:end, None] == hmms.units[unit].states).argmax(axis=1)
+            rows[start:end] = table.state_start[unit] + places
+        np.add.at(moments, rows, np.concatenate([np.ones((len(y), 1)), y, y * y], axis=1))
+    return ContextStats(moments, tuple(dropped))
+
+
+def log_likelihood(moments: np.ndarray, floor: np.ndarray) -> np.ndarray:
+    """Of the frames behind ``moments`` [..., 1 + 2 D] under the diagonal Gaussian that fits them best; 0 of none."""
+    count, dimension = moments[..., 0], len(floor)
+    safe = np.maximum(count, 1e-10)[..., None]
+    mean = moments[..., 1 : 1 + dimension] / safe
+    variance = np.maximum(moments[..., 1 + dimension :] / safe - mean**2, floor)
+    return -0.5 * count * (dimension * (1 + np.log(2 * np.pi)) + np.log(variance).sum(axis=-1))
+
+
+def questions(moments: dict[str, np.ndarray], floor: np.ndarray) -> list[frozenset[str]]:
+    """Sets of units that sound alike, from their ``moments`` [1 + 2 D]: each alone, and again and again the two sets
+    together that lose the least likelihood by sharing a Gaussian; and the edge of a word."""
+    sets = [(frozenset([name]), value) for name, value in sorted(moments.items())]
+    asked = [frozenset([EDGE]), *(names for names, _ in sets)]
+    while len(sets) > 2:
+        values = np.array([value for _, value in sets])
+        alone = log_likelihood(values, floor)
+        loss = alone[:, None] + alone - log_likelihood(values[:, None] + values, floor)
+        loss[np.tril_indices(len(sets))] = np.inf
+        a, b = np.unravel_index(int(loss.argmin()), loss.shape)
+        both = (sets[a][0] | sets[b][0], sets[a][1] + sets[b][1])
+        sets = [each for n, each in enumerate(sets) if n not in (a, b)] + [both]
+        asked.append(both[0])
+    return asked
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """Rows of the statistics that share a state."""
+
+    rows: np.ndarray
+    answers: np.ndarray  # bool [Q, rows]
+
+
+def best_split(leaf: Leaf, moments: np.ndarray, floor: np.ndarray, least_frames: float) -> tuple[float, np.ndarray]:
+    """``(gain, which rows answer yes)`` of the question that parts the leaf best; gain 0 where none may."""
+    own = moments[leaf.rows]
+    yes = leaf.answers @ own
+    no = own.sum(axis=0) - yes
+    gains = log_likelihood(yes, floor) + log_likelihood(no, floor) - log_likelihood(own.sum(axis=0), floor)
+    gains[(yes[:, 0] < least_frames) | (no[:, 0] < least_frames)] = 0.0
+    best = int(gains.argmax())
+    return float(gains[best]), leaf.answers[best]
+
+
+def tie(roots: list[Leaf], moments: np.ndarray, floor: np.ndarray, options: TyingOptions) -> list[np.ndarray]:
+    """Rows of each leaf when the best split of all is made again and again; ``roots`` are leaves already."""
+    leaves: dict[int, Leaf] = dict(enumerate(roots))
+    waiting: list[tuple] = []
+
+    def look(number):
+        gain, yes = best_split(leaves[number], moments, floor, options.least_frames)
+        if gain > options.least_gain:
+            heapq.heappush(waiting, (-gain, number, yes))
+
+    for number in leaves:
+        look(number)
+    while waiting and len(leaves) < options.leaves:
+        _, number, yes = heapq.heappop(waiting)
+        leaf, new = leaves[number], len(leaves)
+        leaves[number] = Leaf(leaf.rows[yes], leaf.answers[:, yes])
+        leaves[new] = Leaf(leaf.rows[~yes], leaf.answers[:, ~yes])
+        look(number)
+        look(new)
+    return [leaf.rows for leaf in leaves.values()]
+
+
+def tied(hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions) -> tuple[HmmSet, dict]:
+    """``(model, report)``: units in context (:func:`in_context`) with states of their own, one Gaussian each, shared by
+    those that a decision tree does not part. Copies with the same states become one unit, named after the first."""
+    table, dimension = hmms.unit_arcs, hmms.pool.dimension
+    floor = hmms.variance_floor if hmms.variance_floor is not None else np.full(dimension, 1e-6)
+    moments, start = stats.moments, table.state_start
+    centres: dict[tuple[str, int], list[int]] = {}
+    for unit, (name, n_states) in enumerate((unit.name, unit.n_states) for unit in hmms.units):
+        for position in range(n_states):
+            centres.setdefault((named[name][1], position), []).append(start[unit] + position)
+    sums: dict[str, np.ndarray] = {}
+    for (phone, _), rows in centres.items():
+        sums[phone] = sums.get(phone, 0) + moments[rows].sum(axis=0)
+    silent = [f"{phone}: {value[0]:.0f} frames" for phone, value in sums.items() if value[0] < options.least_frames]
+    if silent:
+        raise MargoError(f"units in context: too few frames of {', '.join(sorted(silent))}; --least-frames is "
+                         f"{options.least_frames:g}")  # fmt: skip
+    asked = questions({phone: value for phone, value in sums.items() if phone != hmms.silence}, floor)
+    owner = np.repeat(np.arange(len(hmms.units)), np.diff(start))
+    sides = [[named[unit.name][side] for unit in hmms.units] for side in (0, 2)]
+    answers = np.array([[name in names for name in side] for side in sides for names in asked])  # [2 Q, units]
+    roots = [Leaf(np.array(rows), answers[:, owner[rows]]) for rows in centres.values()]
+    if len(roots) > options.leaves:
+        raise MargoError(f"--leaves is {options.leaves}, expected at least {len(roots)}: one a state of each unit")
+    leaves = tie(roots, moments, floor, options)
+    leaf_of = np.empty(len(moments), np.int64)
+    for number, rows in enumerate(leaves):
+        leaf_of[rows] = number
+    totals = np.array([moments[rows].sum(axis=0) for rows in leaves])
+    means = totals[:, 1 : 1 + dimension] / np.maximum(totals[:, :1], 1e-10)
+    variances = np.maximum(totals[:, 1 + dimension :] / np.maximum(totals[:, :1], 1e-10) - means**2, floor)
+    states = [leaf_of[first:last] for first, last in pairwise(start)]
+    model = merged(replace(hmms, pool=single_gaussians(means + hmms.pool.centre, variances)), states)
+    gain = float(log_likelihood(totals, floor).sum() - sum(log_likelihood(moments[r].sum(axis=0), floor)
+                                                           for r in centres.values()))  # fmt: skip
+    heard = int(moments[:, 0].sum())
+    return model, {"leaves": len(leaves), "units": len(model.units), "copies": len(hmms.units), "frames": heard,
+                   "questions": len(asked), "gain": gain / max(heard, 1)}  # fmt: skip
+
+
+def merged(hmms: HmmSet, states: list[np.ndarray]) -> HmmSet:
+    """``hmms`` with these pool states of its units, those with the same ones united."""
+    first: dict[tuple, Unit] = {}
+    known = {}
+    for unit, own in zip(hmms.units, states):
+        known[unit.name] = first.setdefault(tuple(own.tolist()), replace(unit, states=own)).name
+    lexicon = {word: tuple(Pronunciation(tuple(known[name] for name in way.units), way.log_prob) for way in ways)
+               for word, ways in hmms.lexicon.items()}  # fmt: skip
+    return HmmSet(hmms.pool, tuple(first.values()), lexicon, hmms.silence, hmms.variance_floor, hmms.meta)

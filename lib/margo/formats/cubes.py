@@ -1,0 +1,68 @@
+"""Hyperspectral images: a cube ``[height, width, bands]`` and the labels ``[height, width]`` of its pixels.
+
+Files are ``.npy``, ``.mat`` (of MATLAB 5 to 7.2) or ``.tif``; Indian Pines is in the package tensorly.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from margo.errors import MargoError
+from margo.formats.reading import open_file, reading
+
+PINES = "tensorly/datasets/data/Indian_pines_{}.npy"
+# Names of the 16 classes of Indian Pines, in the order of their numbers from 1.
+PINES_NAMES = (
+    "alfalfa", "corn-notill", "corn-mintill", "corn", "grass-pasture", "grass-trees", "grass-pasture-mowed",
+    "hay-windrowed", "oats", "soybean-notill", "soybean-mintill", "soybean-clean", "wheat", "woods", "buildings",
+    "stone-steel",
+)  # fmt: skip
+
+
+def read_array(path, dimensions: int) -> np.ndarray:
+    """The array of ``dimensions`` in a file; of several in a ``.mat`` the largest."""
+    path = Path(path)
+    with open_file(path) as plain, reading(path, "an image"):
+        if path.suffix == ".npy":
+            array = np.load(plain, allow_pickle=False)
+        elif path.suffix == ".mat":
+            from scipy.io import loadmat
+
+            held = [each for each in loadmat(plain).values() if getattr(each, "ndim", 0) == dimensions]
+            array = max((each for each in held if each.dtype.kind in "fiu"), key=np.size, default=np.empty(0))
+        elif path.suffix in (".tif", ".tiff"):
+            try:
+                from tifffile import imread
+            except ImportError:
+                raise MargoError("GeoTIFF files need the package tifffile: pip install tifffile") from None
+            array = imread(plain)
+            if array.ndim == 3 and array.shape[0] < min(array.shape[1:]):  # bands come first in most of them
+                array = array.transpose(1, 2, 0)
+        else:
+            raise MargoError("expected .npy, .mat or .tif")
+        if array.ndim != dimensions or array.dtype.kind not in "fiu" or not array.size:
+            raise MargoError(f"holds {array.dtype} {array.shape}, expected numbers in {dimensions} dimensions")
+        return array
+
+
+def read_cube(cube, labels) -> tuple[np.ndarray, np.ndarray]:
+    """``(cube[H, W, B], labels[H, W])`` of two files; label 0 is none."""
+    values, marks = read_array(cube, 3), read_array(labels, 2)
+    if values.shape[:2] != marks.shape:
+        raise MargoError(f"{cube}: {values.shape[0]} x {values.shape[1]} pixels, its labels in {labels} are "
+                         f"{marks.shape[0]} x {marks.shape[1]}")  # fmt: skip
+    if not np.isfinite(values).all() or (marks != np.round(marks)).any() or marks.min() < 0:
+        raise MargoError(f"{cube} and {labels}: expected finite values, and labels that are whole numbers from 0")
+    return values.astype(float), marks.astype(np.int64)
+
+
+def indian_pines() -> tuple[Path, Path]:
+    """Places of the cube and the labels in the package tensorly, whose code is not imported."""
+    from importlib import metadata
+
+    try:
+        places = {str(file): Path(file.locate()) for file in metadata.files("tensorly") or ()}
+        return places[PINES.format("corrected")], places[PINES.format("gt")]
+    except (metadata.PackageNotFoundError, KeyError):
+        raise MargoError("Indian Pines is in the package tensorly, which is not installed: run make install, or give "
+                         "a cube with --corpus and its labels with --labels") from None  # fmt: skip

@@ -1,0 +1,43 @@
+"""Make a model of phones in context from one of phones: copies for all neighbours within words, states tied by trees.
+
+Frames are those of the best paths of --data under --init. Of each phone's states the trees ask what the neighbours to
+the left and to the right are; questions are sets of phones that sound alike in the data. The model has one Gaussian a
+state; train_ml --init trains it and lets its mixtures grow. Its grammar and words are those of --init.
+
+Example: steps/tie_triphones.py --init exp/an4/mono_8 --data exp/an4/mfcc/train --leaves 500 --out exp/an4/tied
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from margo.estimate.tying import TyingOptions
+from margo.knobs import knob
+from margo.runtime.step import Parallel, main
+
+
+@dataclass(frozen=True)
+class Options(TyingOptions, Parallel):
+    init: Path = knob(help="folder of the model of phones")
+    data: Path = knob(help="feature folder that it was trained on")
+    out: Path = knob(help="folder to write")
+
+
+def run(options: Options, step):
+    from margo.estimate.tying import context_stats, in_context, tied
+    from margo.formats.models import write_model
+    from margo.tasks import passes, speech
+
+    step.input(options.init, made_by="train_ml")
+    data = speech.read(step.input(options.data, made_by="make_mfcc"))
+    copies, named = in_context(passes.model_for(options.init, data))
+    with step.place() as where:
+        stats = speech.Corpus(data, where, step).total(context_stats, copies)
+    hmms, report = tied(copies, named, stats, options)
+    write_model(step.output("model.npz"), hmms)
+    step.extra["tying"] = report
+    step.say("tie_triphones: {leaves} states of {units} units, for {copies} copies; {questions} questions, {gain:.3f} "
+             "nats a frame gained".format(**report))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(__doc__, Options, run)

@@ -1,0 +1,131 @@
+"""Units in context score as what they were copied from; trees tie what sounds alike, and part what does not."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from margo.errors import MargoError
+from margo.estimate.tying import (
+    EDGE,
+    Leaf,
+    TyingOptions,
+    best_split,
+    context_name,
+    context_stats,
+    contexts,
+    in_context,
+    log_likelihood,
+    questions,
+    tie,
+    tied,
+)
+from margo.gaussian.likelihood import log_likelihoods, scorer
+from margo.gaussian.pool import single_gaussians
+from margo.model.graph import align_graph, loop_graph
+from margo.model.hmm import HmmSet, Unit, flat_start, left_to_right
+from margo.search.viterbi import viterbi
+
+FLOOR = np.full(2, 1e-3)
+
+
+def test_names_and_neighbours():
+    assert contexts(["b", "iy"]) == [(EDGE, "b", "iy"), ("b", "iy", EDGE)]
+    assert [context_name(*each) for each in contexts("abc")] == ["a+b", "a-b+c", "b-c"]
+    assert context_name(*contexts(["a"])[0]) == "a"
+
+
+def phones(seed=0):
+    """Four words of two phones, b and d before and behind vowels; the frames of a depend on what is before it."""
+    rng = np.random.default_rng(seed)
+    lexicon = {"ba": ("b", "a"), "da": ("d", "a"), "ab": ("a", "b"), "do": [(("d", "o"), -0.1), (("d", "a"), -2.0)]}
+    hmms = flat_start(lexicon, 1, np.zeros(2), np.ones(2), silence="sil", silence_states=1)
+    means = {"b": (4, 0), "a": (0, 0), "d": (-4, 0), "o": (0, 6), "sil": (9, 9)}
+    pool = single_gaussians(np.array([means[u.name] for u in hmms.units], float), np.ones((len(hmms.units), 2)))
+    hmms = HmmSet(pool, hmms.units, hmms.lexicon, "sil", FLOOR)
+    centres = {**means, ("b", "a"): (0, -1.5), ("d", "a"): (0, 1.5), ("#", "a"): (0, -1.4)}
+    data = []
+    for number, word in enumerate([*lexicon] * 25):
+        frames = [rng.normal(means["sil"], 0.3, (3, 2))]
+        for left, unit, _ in contexts({"do": ("d", "o")}.get(word, lexicon[word])):
+            frames.append(rng.normal(centres.get((left, unit), centres[unit]), 0.3, (6, 2)))
+        data.append((f"u{number}", np.concatenate(frames), (word,)))
+    return hmms, data
+
+
+def test_copies_score_as_what_they_were_copied_from():
+    hmms, data = phones()
+    copies, named = in_context(hmms)
+    assert {*named} == {"b+a", "b-a", "d+a", "d-a", "a+b", "a-b", "d+o", "d-o", "sil"} and copies.words == hmms.words
+    for make in (lambda h: loop_graph(h, -1.0), lambda h: align_graph(h, ["do", "ab"])):
+        before, after = make(hmms), make(copies)
+        scores = [viterbi(graph, log_likelihoods(scorer(h.pool, graph.states, np.float64), data[3][1])).score
+                  for h, graph in ((hmms, before), (copies, after))]  # fmt: skip
+        assert scores[0] == pytest.approx(scores[1], abs=1e-10)
+    bad = HmmSet(hmms.pool, (*(Unit(n, [0], left_to_right(1)) for n in ("a", "b", "a-b")),),
+                 {"x": ("a", "b"), "y": ("a-b",)})  # fmt: skip
+    with pytest.raises(MargoError, match="a-b would be two"):
+        in_context(bad)
+
+
+def test_trees_part_what_differs_and_tie_what_does_not():
+    hmms, data = phones()
+    copies, named = in_context(hmms)
+    stats = context_stats(copies, data[:50]) + context_stats(copies, data[50:])
+    assert stats.moments[:, 0].sum() == sum(len(x) for _, x, _ in data) and stats.dropped == ()
+    model, report = tied(copies, named, stats, TyingOptions(leaves=6, least_frames=10, least_gain=10))
+    states = {unit.name: unit.states[0] for unit in model.units}
+    lexicon = {word: [[states[name] for name in way.units] for way in ways] for word, ways in model.lexicon.items()}
+    after_b, after_d, after_edge = lexicon["ba"][0][1], lexicon["da"][0][1], lexicon["ab"][0][0]
+    assert after_b == after_edge != after_d  # a sounds alike behind b and at the beginning
+    assert lexicon["do"][1][1] == after_d  # of the second pronunciation, too
+    assert lexicon["ba"][0][0] == lexicon["ab"][0][1]  # b is the same everywhere: no split gains enough
+    assert report["leaves"] == model.pool.n_states == 6 and report["gain"] > 0
+    np.testing.assert_allclose(model.pool.means[after_d], (0, 1.5), atol=0.1)
+
+
+def test_every_split_is_the_best_of_all():
+    rng = np.random.default_rng(3)
+    sides = [*product("abc", "abc")]
+    count = rng.integers(5, 30, 9).astype(float)
+    mean, spread = rng.normal(0, 2, (9, 2)), rng.uniform(0.5, 2, (9, 2))
+    moments = np.concatenate([count[:, None], count[:, None] * mean, count[:, None] * (spread + mean**2)], axis=1)
+    asked = [frozenset("a"), frozenset("b"), frozenset("ab")]
+    answers = np.array([[side[place] in names for side in sides] for place in (0, 1) for names in asked])
+    gain, yes = best_split(Leaf(np.arange(9), answers), moments, FLOOR, 1.0)
+    gains = [log_likelihood(moments[a].sum(0), FLOOR) + log_likelihood(moments[~a].sum(0), FLOOR)
+             - log_likelihood(moments.sum(0), FLOOR) for a in answers]  # fmt: skip
+    assert gain == pytest.approx(max(gains)) and (yes == answers[int(np.argmax(gains))]).all()
+    before = -np.inf
+    for leaves in range(1, 7):
+        options = TyingOptions(leaves=leaves, least_frames=1, least_gain=0)
+        rows = tie([Leaf(np.arange(9), answers)], moments, FLOOR, options)
+        assert sorted(np.concatenate(rows)) == [*range(9)]
+        total = sum(log_likelihood(moments[r].sum(0), FLOOR) for r in rows)
+        assert len(rows) == leaves and total > before
+        before = total
+
+
+def test_a_gaussian_fits_its_frames_as_by_the_density():
+    x = np.random.default_rng(0).normal(1, 2, (40, 2))
+    moments = np.concatenate([[40], x.sum(0), (x * x).sum(0)])
+    expected = (-0.5 * (np.log(2 * np.pi * x.var(0)) + (x - x.mean(0)) ** 2 / x.var(0))).sum()
+    assert log_likelihood(moments, FLOOR) == pytest.approx(expected)
+
+
+def test_questions_join_what_sounds_alike_first():
+    means = {"p": (0, 0), "b": (0.1, 0), "s": (5, 5), "z": (5, 5.2)}
+    moments = {name: np.concatenate([[100], 100 * np.array(m), 100 * (1 + np.square(m))]) for name, m in means.items()}
+    asked = questions(moments, FLOOR)
+    assert frozenset("pb") in asked and frozenset("sz") in asked and frozenset([EDGE]) in asked
+    assert all(frozenset(name) in asked for name in means) and frozenset("ps") not in asked
+
+
+def test_too_few_frames_or_leaves_are_told():
+    hmms, data = phones()
+    copies, named = in_context(hmms)
+    stats = context_stats(copies, data)
+    with pytest.raises(MargoError, match="too few frames of o: 150 frames; --least-frames is 200"):
+        tied(copies, named, stats, TyingOptions(least_frames=200))
+    with pytest.raises(MargoError, match="--leaves is 3, expected at least 5"):
+        tied(copies, named, stats, TyingOptions(leaves=3, least_frames=1))

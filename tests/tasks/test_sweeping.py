@@ -1,0 +1,124 @@
+"""Curves over settings, progress and missing values; components a class; pictures of samples."""
+
+import json
+import struct
+import zlib
+from base64 import b64decode
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from margo.classify import gmm
+from margo.classify.gmm import GmmOptions
+from margo.errors import MargoError
+from margo.formats.plots import picture_address, plot_faults
+from margo.formats.tables import Table
+from margo.tasks import peers, preparing, sweeping
+from margo.tasks.tuning_classifiers import choose_columns, choose_components
+
+
+def table(seed=0, N=60, D=4, classes=3):
+    rng = np.random.default_rng(seed)
+    y = np.arange(N * classes) % classes
+    return Table(rng.normal(size=(len(y), D)) + 1.5 * y[:, None], y, tuple("abc"[:classes]))
+
+
+STEP = SimpleNamespace(progress=lambda values, what: values, say=lambda text: None)
+
+
+def test_gaps_are_the_same_for_all_and_bands_are_deviations():
+    data, seen = table(), {"one": [], "two": []}
+    deciders = {name: lambda x, name=name: seen[name].append(x) or np.zeros(len(x), int) for name in seen}
+    options = SimpleNamespace(samples=30, fractions=(0.0, 0.5), repeats=4, seed=1)
+    found, plots = sweeping.missing_curves(deciders, data, options, STEP)
+    for a, b in zip(seen["one"], seen["two"]):
+        np.testing.assert_array_equal(a, b)
+    assert [np.isnan(x).sum(axis=1).tolist() for x in seen["one"][1:]] == [[0] * 30] * 4 + [[2] * 30] * 4
+    assert found["samples"] == 30 and found["curves"]["one"][1]["sd"] == 0.0
+    assert plot_faults(plots) == [] and "sd" in plots[0]["series"][0] and "sd" not in plots[1]["series"][0]
+
+
+def test_references_fill_gaps_with_training_means():
+    train, dev = table(0), table(1)
+    decide = peers.imputing("knn", train, dev, 0, 100)
+    x = dev.x[:5].copy()
+    filled = x.copy()
+    x[:, 1], filled[:, 1] = np.nan, train.x[:, 1].mean()
+    np.testing.assert_array_equal(decide(x), decide(filled))
+    classifier, _, count = peers.fitted("mlp", train, dev, 0, 100)
+    assert peers.parameters(classifier, 4) == 4 * 100 + 100 + 100 * 3 + 3 and count == 360
+
+
+def test_components_of_each_class_err_least_together():
+    """No other single change errs less; a class whose samples are two clumps takes two Gaussians."""
+    rng = np.random.default_rng(0)
+    y, good = rng.integers(0, 4, 80), [0, 1, 2, 0]
+    joint = rng.normal(size=(3, 80, 4))
+    for c in range(4):  # each class is told best by another
+        joint[good[c], y == c, c] += 2.0
+    chosen, error = choose_columns(joint, y)
+    wrong = [(joint[which, :, np.arange(4)].argmax(axis=0) != y).mean()
+             for c in range(4) for n in range(3) for which in [[*chosen[:c], n, *chosen[c + 1 :]]]]  # fmt: skip
+    assert error == min(wrong) and error < min((joint[n].argmax(axis=1) != y).mean() for n in range(3))
+    x = np.concatenate([rng.normal(size=(200, 1)), np.repeat([[-4.0], [4.0]], 100, axis=0) + rng.normal(size=(200, 1))])
+    clumps = Table(x, np.repeat([0, 1], 200), ("a", "b"))
+    options = SimpleNamespace(**vars(GmmOptions()), components=(1, 2), seed=0)
+    model, counts, _ = choose_components(clumps, clumps, options)
+    assert counts[1] == 2 and model.pool.sizes.tolist() == counts
+    np.testing.assert_allclose(np.add.reduceat(np.exp(model.pool.log_weights), model.pool.offsets[:-1]), 1.0)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "dplr"])
+def test_drawn_samples_have_the_class_moments(covariance):
+    data = table(N=100)
+    model, _ = gmm.fit(data.x, data.y, GmmOptions(mixtures=2, covariance=covariance, rank=1), np.random.default_rng(0))
+    drawn = gmm.draw(model, 1, 40000, np.random.default_rng(1))
+    pool = model.pool.take([1])
+    weights = np.exp(pool.log_weights)
+    mean = weights @ pool.means
+    second = np.einsum("k,kde->de", weights, pool.covariances.dense() + pool.means[:, :, None] * pool.means[:, None])
+    np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=0.06)
+    np.testing.assert_allclose(np.cov(drawn.T), second - np.outer(mean, mean), atol=0.12)
+
+
+def test_a_picture_is_a_png_of_its_pixels():
+    grey = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    held = b64decode(picture_address(grey).partition(",")[2])
+    assert held[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", held[16:24]) == (4, 3)
+    at = held.index(b"IDAT")
+    lines = zlib.decompress(held[at + 4 : at + 4 + struct.unpack(">I", held[at - 4 : at])[0]])
+    assert lines == b"".join(b"\0" + row.tobytes() for row in grey)
+
+
+def test_progress_of_every_iteration_is_drawn(tmp_path):
+    lines = [{"iteration": 10, "objective": 0.0, "each": {"objective": [*range(10)], "wrong": [5] * 10}},
+             {"iteration": 13, "objective": 0.0, "each": {"objective": [20, 21, 22], "wrong": [4] * 3}}]  # fmt: skip
+    (tmp_path / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    [plot] = sweeping.progress_plots([tmp_path], "iteration", ("objective", "wrong"), 100)
+    assert plot["series"][0]["x"] == [*range(1, 14)] and plot["series"][0]["y"] == [*range(10), 20, 21, 22]
+    assert [one["name"] for one in plot["series"]] == ["objective", "wrong"]
+    with pytest.raises(MargoError, match="tells no cpu_seconds"):
+        sweeping.progress_plots([tmp_path], "cpu_seconds", ("objective",), 100)
+
+
+def test_remade_images_are_turned_or_on_noise():
+    images = np.zeros((4, 64))
+    images[:, 3::8] = 1.0  # an upright line
+    tables = {"train": Table(images, np.zeros(4, int), ("0",))}
+    turned = preparing.remade(tables, "rot", np.random.default_rng(0))["train"].x
+    assert len(np.unique(turned.round(3), axis=0)) == 4 and (turned.sum(axis=1) > 4).all()
+    noisy = preparing.remade(tables, "back-rand", np.random.default_rng(0))["train"].x
+    assert (noisy >= images).all() and noisy[images == 0].std() > 0.25
+    with pytest.raises(MargoError, match="needs square images"):
+        preparing.remade({"train": Table(np.zeros((2, 10)), np.zeros(2, int), ("0",))}, "rot", np.random.default_rng(0))
+
+
+def test_a_test_file_beside_a_table(tmp_path):
+    (tmp_path / "train.csv").write_text("a,b,class\n" + "".join(f"{n},{n % 3},{'xyz'[n % 3]}\n" for n in range(30)))
+    (tmp_path / "test.csv").write_text("a,b,class\n1,2,z\n3,4,x\n5,6,\n")
+    name, tables = preparing.load(str(tmp_path / "train.csv"), "", str(tmp_path / "test.csv"))
+    assert (name, tables["test"].y.tolist(), tables["test"].names) == ("train", [2, 0, -1], ("x", "y", "z"))
+    (tmp_path / "test.csv").write_text("a,class\n1,w\n")
+    with pytest.raises(MargoError, match="1 features, classes w; .* has 2, and x, y, z"):
+        preparing.load(str(tmp_path / "train.csv"), "", str(tmp_path / "test.csv"))

@@ -1,0 +1,136 @@
+"""The documents: their commands run, their tables are whole, the site is built without a warning, notebooks execute."""
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+from html import escape
+from pathlib import Path
+
+import pytest
+
+from margo import cli
+from margo.runtime.options import shown
+
+PAGES = ("ten_minutes", "alignment", "recipes", "from_htk", "from_kaldi")  # in this order
+
+
+@pytest.fixture(scope="module")
+def place(root, tmp_path_factory):
+    """A folder with a run of the recipe tidigits (tiny, synthetic), recordings of four people in ``mine``, and a
+    command ``margo`` whose recipes of words take few iterations."""
+    pytest.importorskip("espeakng_loader", reason="the embedded corpora's voice is missing (margo-speech[corpora])")
+    folder = tmp_path_factory.mktemp("documents")
+    (folder / "bin").mkdir()
+    (folder / "quick.toml").write_text("[train_ml]\niterations = 2\npenalties = [-20, 0]\n")
+    script = folder / "bin" / "margo"
+    script.write_text(f"""#!/bin/sh
+[ "$1 $2" = "recipe words" ] && set -- "$@" --conf {folder}/quick.toml --nj 1
+exec "{sys.executable}" -m margo "$@"
+""")
+    script.chmod(0o755)
+    shell(folder, "margo mini-corpus tidigits --size tiny --out corpus")
+    shell(folder, "margo recipe tidigits --mix 1 --criteria ml --nj 1 --corpus corpus --conf quick.toml")
+    text = dict(line.split(maxsplit=1) for line in (folder / "exp/tidigits/data/train/text").read_text().splitlines())
+    speakers = dict(line.split() for line in (folder / "exp/tidigits/data/train/utt2spk").read_text().splitlines())
+    people = dict(zip(sorted({*speakers.values()}), ("anna", "ben", "carla", "dora")))
+    counts = dict.fromkeys(people.values(), 0)
+    wavs = [line.split() for line in (folder / "exp/tidigits/data/train/wav.scp").read_text().splitlines()]
+    for utterance, wav in sorted(wavs, key=lambda row: len(text[row[0]].split()) != 3):  # of three words first
+        if who := people.get(speakers[utterance]):
+            counts[who] += 1
+            place = folder / "mine" / who / f"{counts[who]:03d}"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(wav, place.with_suffix(".wav"))
+            place.with_suffix(".lab").write_text(text[utterance].upper())
+    return folder
+
+
+def shell(folder, line):
+    variables = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-ec", line], cwd=folder, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    return done
+
+
+def test_the_commands_of_the_pages(root, place):
+    count = 0
+    for page in PAGES:
+        for block in re.findall(r"```bash\n(.*?)```", (root / "docs" / f"{page}.md").read_text(), re.S):
+            for line in block.splitlines():
+                shell(place, line)
+                count += 1
+    assert count >= 18
+    assert (place / "001.TextGrid").is_file() and (place / "aligned/doubtful.csv").is_file()
+    assert len(list((place / "aligned-short").rglob("*.eaf"))) == len(list((place / "mine").rglob("*.wav"))) > 8
+
+
+def test_every_file_of_an_experiment_is_told(root, place):
+    """Of those that a run left; and what the page names are files of some step."""
+    told = set(re.findall(r"`([^`]+)`", (root / "docs" / "files.md").read_text()))
+    told = {Path(name).name for name in told}
+    left = {path.name for path in (place / "exp/tidigits").rglob("*") if path.is_file() and path.suffix != ".wav"}
+    left -= {path.name for path in (place / "corpus").rglob("*") if path.is_file()} - {"margo-synthetic.json"}
+    assert left <= told, left - told
+
+
+def test_every_table_of_a_paper_has_a_row(root):
+    page = (root / "docs" / "papers.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| [")]
+    for path in (root / "conf" / "paper").glob("*.toml"):
+        for table in tomllib.loads(path.read_text())["table"]:
+            source = table["source"]
+            assert any(line.startswith((f"| {source} |", f"| {source}, ")) for line in rows), source
+    for path in re.findall(r"`(recipes/[^` ]+)", page):
+        assert (root / path).is_file(), path
+
+
+def test_every_link_and_place_in_the_readme_is_there_and_it_fits_a_screen(root):
+    text = (root / "README.md").read_text()
+    assert len(text.splitlines()) <= 50
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (root / link).is_file(), link
+    for target in re.findall(r"^ {4}make (\w+)", text, re.M):
+        assert re.search(f"^{target}:", (root / "Makefile").read_text(), re.M)
+
+
+@pytest.fixture(scope="module")
+def site(root, tmp_path_factory):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed (margo-speech[docs])")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
+    variables = {**os.environ, "NO_MKDOCS_2_WARNING": "true"}
+    done = subprocess.run(command, cwd=root, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+    return folder
+
+
+def test_the_site_names_every_step_and_option(site):
+    page = (site / "reference" / "index.html").read_text()
+    for name, path in cli.verbs().items():
+        assert f">{name.replace('_', '-')}</h3>" in page, name
+        options = runpy.run_path(str(path)).get("Options")
+        for each in fields(options) if options else ():
+            assert escape(shown(each)) in page, f"{name}: {each.name}"
+    for name in cli.recipes():
+        assert f">recipe {name}</h3>" in page
+    assert "--shift-ms" in page and (site / "notebooks" / "digits.ipynb").is_file()
+
+
+@pytest.mark.parametrize("name", ["digits", "margins"])
+def test_the_notebooks_execute(root, tmp_path, monkeypatch, name):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("espeakng_loader")
+    notebook = nbformat.read(root / "docs" / "notebooks" / f"{name}.ipynb", as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(not cell.outputs and cell.execution_count is None for cell in code), "outputs are stripped"
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    place = {"metadata": {"path": tmp_path}}
+    nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3", resources=place).execute()
+    said = "".join(output.get("text", "") for cell in code for output in cell.outputs)
+    assert ("confidence" in said) if name == "digits" else ("are wrong" in said and "has grown" in said)
