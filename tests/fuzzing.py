@@ -200,6 +200,13 @@ def packed(write, *args, **how) -> bytes:
         return (Path(folder) / "x").read_bytes()
 
 
+def stored(array) -> bytes:
+    """What ``np.save`` writes."""
+    held = io.BytesIO()
+    np.save(held, array)
+    return held.getvalue()
+
+
 def audio_cases() -> dict[str, Case]:
     import soundfile
 
@@ -245,7 +252,7 @@ def audio_cases() -> dict[str, Case]:
 def table_cases() -> dict[str, Case]:
     import h5py
 
-    from margo.formats import samples, tables
+    from margo.formats import cubes, samples, tables
 
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 255, (20, 4)) / 255, np.arange(20) % 10
@@ -267,6 +274,7 @@ def table_cases() -> dict[str, Case]:
     rows = b"split,speaker,class,f0,f1\n" + b"".join(
         b"%s,s%d,%d,0.%d,2\n" % ((b"train", b"test")[n % 2], n, n // 2 % 2, n) for n in range(12)
     )
+    lines = b"".join(b"0.%d 0.5 %d\n" % (n, n % 10) for n in range(12))
     table = packed(tables.write_table, tables.Table(x, y, tuple("0123456789")))
     return {
         "read_usps": Case({"u.h5": packed(hdf5)}, "u.h5", lambda f: tables.read_usps(f / "u.h5"), "bytes"),
@@ -283,7 +291,21 @@ def table_cases() -> dict[str, Case]:
         ),
         "read_table": Case({"t.npz": table}, "t.npz", lambda f: tables.read_table(f / "t.npz"), "npz", loose=True),
         "read_samples": Case({"s.csv": rows}, "s.csv", lambda f: samples.read_samples(f / "s.csv")),
-    }
+        "read_amat": Case(
+            {"a_train.amat": lines, "a_test.amat": lines}, "a_test.amat",
+            lambda f: tables.read_amat([f / "a_train.amat", f / "a_test.amat"]),
+        ),
+        "read_cifar": Case(
+            {name: bytes(2 * 3073) for names in tables.CIFAR.values() for name in names}, "data_batch_3.bin",
+            lambda f: tables.read_cifar(f), "bytes",
+        ),
+        "read_array": Case({"a.npy": stored(x)}, "a.npy", lambda f: cubes.read_array(f / "a.npy", 2), "bytes",
+                           loose=True),
+        "read_cube": Case(
+            {"c.npy": stored(x.reshape(4, 5, 4)), "l.npy": stored(y.reshape(4, 5))}, "l.npy",
+            lambda f: cubes.read_cube(f / "c.npy", f / "l.npy"), "bytes",
+        ),
+    }  # fmt: skip
 
 
 def model_cases() -> dict[str, Case]:

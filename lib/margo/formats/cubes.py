@@ -3,13 +3,15 @@
 Files are ``.npy``, ``.mat`` (of MATLAB 5 to 7.2) or ``.tif``; Indian Pines is in the package tensorly.
 """
 
+import math
 from pathlib import Path
 
 import numpy as np
 
 from margo.errors import MargoError
-from margo.formats.reading import open_file, reading
+from margo.formats.reading import open_file, reading, size_of
 
+MOST_CLASSES = 1000
 PINES = "tensorly/datasets/data/Indian_pines_{}.npy"
 # Names of the 16 classes of Indian Pines, in the order of their numbers from 1.
 PINES_NAMES = (
@@ -24,7 +26,7 @@ def read_array(path, dimensions: int) -> np.ndarray:
     path = Path(path)
     with open_file(path) as plain, reading(path, "an image"):
         if path.suffix == ".npy":
-            array = np.load(plain, allow_pickle=False)
+            array = load_npy(plain)
         elif path.suffix == ".mat":
             from scipy.io import loadmat
 
@@ -45,14 +47,26 @@ def read_array(path, dimensions: int) -> np.ndarray:
         return array
 
 
+def load_npy(file) -> np.ndarray:
+    """An array of numpy's own format, whose header promises no more than there is."""
+    size, version = size_of(file), np.lib.format.read_magic(file)
+    header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+    shape, _, kind = header(file)
+    if kind.hasobject or math.prod(shape) * kind.itemsize > size:
+        raise ValueError(f"its header promises {kind} {shape}, it has {size} bytes")
+    file.seek(0)
+    return np.load(file, allow_pickle=False)
+
+
 def read_cube(cube, labels) -> tuple[np.ndarray, np.ndarray]:
     """``(cube[H, W, B], labels[H, W])`` of two files; label 0 is none."""
     values, marks = read_array(cube, 3), read_array(labels, 2)
     if values.shape[:2] != marks.shape:
         raise MargoError(f"{cube}: {values.shape[0]} x {values.shape[1]} pixels, its labels in {labels} are "
                          f"{marks.shape[0]} x {marks.shape[1]}")  # fmt: skip
-    if not np.isfinite(values).all() or (marks != np.round(marks)).any() or marks.min() < 0:
-        raise MargoError(f"{cube} and {labels}: expected finite values, and labels that are whole numbers from 0")
+    if not np.isfinite(values).all() or not np.isin(marks, np.arange(MOST_CLASSES + 1)).all():
+        raise MargoError(f"{cube} and {labels}: expected finite values, and labels that are whole numbers from 0 to "
+                         f"{MOST_CLASSES}")  # fmt: skip
     return values.astype(float), marks.astype(np.int64)
 
 
