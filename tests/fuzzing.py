@@ -202,6 +202,13 @@ def packed(write, *args, **how) -> bytes:
         return (Path(folder) / "x").read_bytes()
 
 
+def stored(array) -> bytes:
+    """What ``np.save`` writes."""
+    held = io.BytesIO()
+    np.save(held, array)
+    return held.getvalue()
+
+
 def audio_cases() -> dict[str, Case]:
     import soundfile
 
@@ -272,11 +279,7 @@ def table_cases() -> dict[str, Case]:
     )
     mat = io.BytesIO()
     savemat(mat, {"cube": x.reshape(4, 5, 4)}, do_compression=True)
-    plain = {"c.npy": x.reshape(4, 5, 4), "l.npy": y.reshape(4, 5)}
-    cube = {"c.mat": mat.getvalue(), **{name: packed(lambda path, array: np.save(path.open("wb"), array), array)
-                                        for name, array in plain.items()}}  # fmt: skip
-    amat = b"".join(b"0.%d 0.5 %d\n" % (n, n % 10) for n in range(20))
-    cifar = {name: bytes([n]) + bytes(tables.PIXELS) for names in tables.CIFAR.values() for n, name in enumerate(names)}
+    lines = b"".join(b"0.%d 0.5 %d\n" % (n, n % 10) for n in range(12))
     table = packed(tables.write_table, tables.Table(x, y, tuple("0123456789")))
     return {
         "read_usps": Case({"u.h5": packed(hdf5)}, "u.h5", lambda f: tables.read_usps(f / "u.h5"), "bytes"),
@@ -292,13 +295,24 @@ def table_cases() -> dict[str, Case]:
             {"t.tsv": text.replace(b",", b"\t")}, "t.tsv", lambda f: tables.read_corpus(f / "t.tsv"), loose=True
         ),
         "read_table": Case({"t.npz": table}, "t.npz", lambda f: tables.read_table(f / "t.npz"), "npz", loose=True),
-        "read_array": Case({"c.mat": cube["c.mat"]}, "c.mat", lambda f: cubes.read_array(f / "c.mat", 3), "bytes",
-                           loose=True),
-        "read_cube": Case(cube, "c.npy", lambda f: cubes.read_cube(f / "c.npy", f / "l.npy"), "bytes"),
-        "read_amat": Case({"m.amat": amat}, "m.amat", lambda f: tables.read_amat([f / "m.amat"])),
-        "read_cifar": Case(cifar, "test_batch.bin", lambda f: tables.read_cifar(f), "bytes"),
+        "read_array mat": Case({"c.mat": mat.getvalue()}, "c.mat", lambda f: cubes.read_array(f / "c.mat", 3), "bytes",
+                               loose=True),
         "read_samples": Case({"s.csv": rows}, "s.csv", lambda f: samples.read_samples(f / "s.csv")),
-    }
+        "read_amat": Case(
+            {"a_train.amat": lines, "a_test.amat": lines}, "a_test.amat",
+            lambda f: tables.read_amat([f / "a_train.amat", f / "a_test.amat"]),
+        ),
+        "read_cifar": Case(
+            {name: bytes(2 * 3073) for names in tables.CIFAR.values() for name in names}, "data_batch_3.bin",
+            lambda f: tables.read_cifar(f), "bytes",
+        ),
+        "read_array": Case({"a.npy": stored(x)}, "a.npy", lambda f: cubes.read_array(f / "a.npy", 2), "bytes",
+                           loose=True),
+        "read_cube": Case(
+            {"c.npy": stored(x.reshape(4, 5, 4)), "l.npy": stored(y.reshape(4, 5))}, "l.npy",
+            lambda f: cubes.read_cube(f / "c.npy", f / "l.npy"), "bytes",
+        ),
+    }  # fmt: skip
 
 
 def model_cases() -> dict[str, Case]:

@@ -12,6 +12,7 @@ from margo.errors import MargoError
 from margo.formats.atomic import check_array
 from margo.formats.reading import check_inflation, open_file, reading, size_of
 
+MOST_CLASSES = 1000
 PINES = "tensorly/datasets/data/Indian_pines_{}.npy"
 # Names of the 16 classes of Indian Pines, in the order of their numbers from 1.
 PINES_NAMES = (
@@ -56,8 +57,10 @@ def read_cube(cube, labels) -> tuple[np.ndarray, np.ndarray]:
     if values.shape[:2] != marks.shape:
         raise MargoError(f"{cube}: {values.shape[0]} x {values.shape[1]} pixels, its labels in {labels} are "
                          f"{marks.shape[0]} x {marks.shape[1]}")  # fmt: skip
-    if not (np.abs(values) <= np.finfo(np.float32).max).all() or (marks != np.round(marks)).any() or marks.min() < 0:
-        raise MargoError(f"{cube} and {labels}: expected finite values, and labels that are whole numbers from 0")
+    finite = (np.abs(values) <= np.finfo(np.float32).max).all()
+    if not finite or not np.isin(marks, np.arange(MOST_CLASSES + 1)).all():
+        raise MargoError(f"{cube} and {labels}: expected finite values, and labels that are whole numbers from 0 to "
+                         f"{MOST_CLASSES}")  # fmt: skip
     return values.astype(float), marks.astype(np.int64)
 
 
