@@ -39,6 +39,7 @@ def wheel(root, tmp_path_factory):
 def test_the_wheel_holds_lib_and_the_programs_and_nothing_else(root, wheel):
     lib = {f"margo/{path.relative_to(root / 'lib/margo')}" for path in (root / "lib/margo").rglob("*.py")}
     programs = [path for folder in PROGRAMS for path in (root / folder).rglob("*") if path.suffix in KINDS]
+    lib |= {f"margo/serve/{path.name}" for path in (root / "lib/margo/serve").glob("*.*") if path.suffix != ".py"}
     wanted = lib | {"margo/py.typed"} | {f"margo/share/{path.relative_to(root)}" for path in programs}
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
