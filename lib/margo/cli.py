@@ -15,7 +15,7 @@ from margo.formats.systems import HOME
 from margo.runtime.options import nearest
 
 GROUPS = {
-    "using a model": "recognise serve decode nbest align score score_alignment compare show",
+    "using a model": "recognise serve decode nbest align adapt score score_alignment compare show",
     "from and to HTK and Kaldi": "import_htk export_htk import_kaldi export_kaldi",
     "data and features": "validate_data folder_data lhotse_data augment make_mfcc train_lda transform_features "
     "adapt_features make_tables",
