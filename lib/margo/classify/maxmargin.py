@@ -186,14 +186,15 @@ def from_classifier(problem: Problem, model: Classifier) -> np.ndarray:
     return np.concatenate([pack_matrices(psi), tail], axis=1)
 
 
-def descend(problem: Problem, start, steps: int, every: bool = False, clock=None, seconds: float = np.inf):
+def descend(problem: Problem, start, steps: int, every=False, clock=None, seconds=np.inf, goal=0.0):
     """Projected subgradient after Sha & Saul, on (9) or, with ``every``, on their own (10): ``(packed, reports)``.
 
     The hinges have kinks, where no short step along a subgradient need lower the objective: steps are 1 / (t + t0), as
     the ridge's strong convexity asks, and the best iterate is kept. t0 makes the first step as long as the parameters,
     and no iterate is longer than ``sqrt(2 objective)``, since no solution is. The first parameters are ``start`` times
     the best of a few common factors (scores of a likelihood are far larger than margins of 1). ``clock`` (a function
-    that returns seconds) dates the reports and with ``seconds`` ends it by time, for comparisons.
+    that returns seconds) dates the reports and with ``seconds`` ends it by time, ``goal`` by the objective reached,
+    for comparisons.
     """
     began, dims, ahead = clock() if clock else 0.0, problem.x.shape[1], None
     packed = min((start * part for part in 10.0 ** np.arange(-4.0, 1.0)), key=lambda p: objective(problem, p, every))
@@ -206,7 +207,7 @@ def descend(problem: Problem, start, steps: int, every: bool = False, clock=None
         reports.append({"iteration": t, "objective": -best_value, "frames": len(problem.x)})
         if clock:
             reports[-1]["cpu_seconds"] = clock() - began
-            if reports[-1]["cpu_seconds"] > seconds:
+            if reports[-1]["cpu_seconds"] > seconds or best_value <= goal:
                 break
         gradient = packed - problem.cost * pull(problem, coefficients)
         ahead = ahead or np.linalg.norm(gradient) / max(np.sqrt(square), 1e-300)
