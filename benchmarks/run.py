@@ -1,8 +1,10 @@
-"""Run every benchmark of this folder, print it, and write results.json beside this file.
+"""Run every benchmark of this folder, print it, compare it with the last run, and write results.json beside this file.
 
 Each module's ``entries()`` yields dicts with ``name, ours_seconds, peer, peer_seconds, ratio`` (the peer's seconds over
 ours, both measured in this run, one thread) and whatever else it measured. Name modules to run only those:
-``python benchmarks/run.py mfcc engine``.
+``python benchmarks/run.py mfcc engine``; entries of the others stay as they were. What is slower by more than a quarter
+than in the last results, by the clock and beside its peer, is named, and the exit code is 1. ``--docs`` writes the
+results that there are to docs/benchmarks.md.
 """
 
 import os
@@ -12,10 +14,17 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"): 
 
 import importlib.util  # noqa: E402
 import json  # noqa: E402
+import platform  # noqa: E402
 import sys  # noqa: E402
+import time  # noqa: E402
+from importlib.metadata import PackageNotFoundError, version  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
+RESULTS, DOCUMENT = HERE / "results.json", HERE.parent / "docs" / "benchmarks.md"
+LOSS = 1.25  # times as slow as the last time, and beside the peer, is named
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "hmmlearn", "kaldi-native-fbank", "librosa", "cvxpy",
+            "distributed")  # fmt: skip
 
 
 def load(path: Path):
@@ -25,20 +34,86 @@ def load(path: Path):
     return module
 
 
-def main(names: list[str]) -> None:
+def losses(before: list[dict], after: list[dict]) -> list[str]:
+    """What of ``after`` is slower than in ``before``: by its seconds and, where there is one, beside its peer."""
+    held, found = {entry["name"]: entry for entry in before}, []
+    for entry in after:
+        old = held.get(entry["name"])
+        if not old or not old["ours_seconds"]:
+            continue
+        slower = entry["ours_seconds"] / old["ours_seconds"]
+        beside = old["ratio"] / entry["ratio"] if old["ratio"] and entry["ratio"] else slower
+        if min(slower, beside) > LOSS:
+            found.append(f"{entry['name']}: {entry['ours_seconds']:.3g} s, was {old['ours_seconds']:.3g} s"
+                         + (f"; {entry['ratio']:.3g} times {entry['peer']}, was {old['ratio']:.3g}"
+                            if old["ratio"] and entry["ratio"] else ""))  # fmt: skip
+    return found
+
+
+def machine() -> dict:
+    """What the figures depend on."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    packages = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = "none"
+    return {"processor": names[0] if names else platform.processor(), "cores": os.cpu_count(),
+            "system": platform.platform(), "packages": packages}  # fmt: skip
+
+
+def document(results: list[dict], facts: dict) -> str:
+    """The results as docs/benchmarks.md."""
+    packages = ", ".join(f"{name} {number}" for name, number in facts["packages"].items())
+    lines = [
+        "# Benchmarks", "", "Made by `make bench` and `python benchmarks/run.py --docs`. What each one measures, the "
+        "first lines of its file in", "`benchmarks/` say. Ratio: the peer's seconds over ours, in the same run, one "
+        "thread; above 1 margo is faster.", "",
+        f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['system']}. {packages}.", "",
+        "| benchmark | seconds | peer | its seconds | ratio | more |", "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    plain = {"name", "ours_seconds", "peer", "peer_seconds", "ratio", "facts"}
+    for entry in results:
+        more = "; ".join(f"{key.replace('_', ' ')} {shown(value)}" for key, value in entry.items() if key not in plain)
+        figures = [shown(entry[key]) for key in ("ours_seconds", "peer", "peer_seconds", "ratio")]
+        lines.append("| " + " | ".join([entry["name"], *figures, more]).replace("\n", " ") + " |")
+    return "\n".join(lines) + "\n"
+
+
+def shown(value) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {shown(each)}" for key, each in value.items())
+    return "" if value is None else str(value)
+
+
+def main(names: list[str]) -> int:
+    held = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    if names == ["--docs"]:
+        DOCUMENT.write_text(document(held, machine()))
+        print(f"{len(held)} entries in {DOCUMENT}")
+        return 0
     modules = {path.stem: path for path in sorted(HERE.glob("*.py")) if path.stem != "run"}
     unknown = sorted(set(names) - set(modules))
     if unknown:
         sys.exit(f"benchmarks/run.py: no benchmark {', '.join(unknown)}; there are {', '.join(modules)}")
-    results = []
+    results, began = [], time.perf_counter()
     for name in names or modules:
         for entry in load(modules[name]).entries():
             print(json.dumps(entry), flush=True)
             results.append(entry)
-    path = HERE / "results.json"
-    path.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"{len(results)} entries in {path}")
+    new = {entry["name"] for entry in results}
+    RESULTS.write_text(json.dumps([entry for entry in held if names and entry["name"] not in new] + results, indent=1))
+    print(f"{len(results)} entries in {RESULTS} after {time.perf_counter() - began:.0f} s")
+    lost = losses(held, results)
+    for line in lost:
+        print(f"slower than the last time: {line}")
+    return bool(lost)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -38,9 +38,9 @@ def page() -> str:
 
 
 def help_of(name: str, path: Path) -> str:
-    module = runpy.run_path(str(path))
-    if "Options" not in module:
+    if "class Options" not in path.read_text():  # a program of its own
         return said_by([sys.executable, path, "--help"])
+    module = runpy.run_path(str(path))
     options = module["Options"]
     hints = typing.get_type_hints(options)
     return make_parser(name, module["__doc__"], options, knobs_of(options), hints).format_help().strip()

@@ -1,6 +1,6 @@
-"""Synthesise a small corpus in the layout and file format of TIDIGITS, ISOLET or TIMIT.
+"""Synthesise a small corpus in the layout and file format of TIDIGITS, ISOLET, TIMIT or AN4.
 
-    python local/mini_corpus.py {tidigits|isolet|timit} --out DIR [--size tiny|full] [--seed N] [--jobs N]
+    python local/mini_corpus.py {tidigits|isolet|timit|an4} --out DIR [--size tiny|full] [--seed N] [--jobs N]
 
 Every speaker is a voice of its own (pitch, vocal-tract length, formants, breath, accent, speed); babble and coloured
 noise are added at a signal-to-noise ratio drawn for each utterance. The same arguments give the same bytes. DIR appears
@@ -32,11 +32,15 @@ from mini_voice import Spoken, Synthesiser, voice
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = ROOT / "conf" / "mini_sentences.txt"
 SPEAKER_LISTS = ROOT / "conf" / "timit_speakers.toml"
+DICTIONARY = ROOT / "conf" / "mini_an4.dic"
 MARKER = "margo-synthetic.json"
 SHARDS = {"full": 4, "tiny": 2}  # processes a corpus is made in, each from a fresh synthesiser; the bytes depend on it
 DIGITS = {"z": "zero", "o": "oh", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five", "6": "six",
           "7": "seven", "8": "eight", "9": "nine"}  # fmt: skip
 LETTERS = {"B": "bee", "C": "see", "D": "dee", "E": "e", "G": "gee", "P": "pee", "T": "tee", "V": "vee", "Z": "zee"}
+SPELLED = {"A": "ay", **LETTERS, "F": "eff", "H": "aitch", "I": "eye", "J": "jay", "K": "kay", "L": "ell", "M": "em",
+           "N": "en", "O": "owe", "Q": "cue", "R": "are", "S": "ess", "U": "you", "W": "double you", "X": "ex",
+           "Y": "why"}  # fmt: skip
 BABBLE = "one zero seven nine oh two eight three six five four bee gee see pee zee tee dee vee"
 
 
@@ -60,6 +64,7 @@ CONDITIONS = {
     "tidigits": Conditions(1, 20000, (5.0, 20.0), 1.0, (112, 178), WORLD, 0.5, (0.06, 0.14)),
     "isolet": Conditions(2, 16000, (8.0, 32.0), 1.0, (96, 156), WORLD, 0.4, (0.1, 0.25)),
     "timit": Conditions(3, 16000, (9.0, 24.0), 1.3, (132, 188), AMERICA, 0.4, (0.1, 0.25)),
+    "an4": Conditions(4, 16000, (9.0, 24.0), 1.3, (112, 168), AMERICA, 0.4, (0.1, 0.25)),
 }
 
 
@@ -141,6 +146,39 @@ def plan_timit(size: str, rng: np.random.Generator) -> list[Speaker]:
             folder = f"{which}/{regions.get(name, f'dr{index % 8 + 1}').upper()}/{name.upper()}"
             speakers.append(Speaker(len(speakers), name, name[0], folder, prompts))
     return speakers
+
+
+def plan_an4(size: str, rng: np.random.Generator) -> list[Speaker]:
+    """``wav/an4_clstk/faaa0/an12-faaa0-b.sph``: spelled strings and digits; what is said stands in ``etc``."""
+    train, test, utterances = {"full": (56, 12, 14), "tiny": (10, 2, 8)}[size]
+    digits = [word.upper() for sign, word in DIGITS.items() if sign != "o"]
+    speakers: list[Speaker] = []
+    for number in range(train + test):
+        name = personal_name("fm"[number % 2], number)
+        prompts = []
+        for place in range(utterances):
+            words = rng.choice(list(SPELLED) if place % 2 else digits, rng.integers(3, 8))
+            prompts.append((f"an{number * utterances + place}-{name}-b", " ".join(map(str, words))))
+        folder = f"wav/{'an4_clstk' if number < train else 'an4test_clstk'}/{name}"
+        speakers.append(Speaker(number, name, name[0], folder, prompts))
+    return speakers
+
+
+def said(text: str) -> str:
+    """AN4's words as the synthesiser is to be given them."""
+    return " ".join(SPELLED.get(word, word.lower()) for word in text.split())
+
+
+def write_lists(speakers: list[Speaker], out: Path) -> None:
+    """AN4's ``etc``: the dictionary, and of each set its files and what is said in them."""
+    (out / "etc").mkdir()
+    shutil.copyfile(DICTIONARY, out / "etc" / "an4.dic")
+    for which, folder in (("train", "an4_clstk"), ("test", "an4test_clstk")):
+        rows = [(f"{speaker.folder.removeprefix('wav/')}/{name}", text, name) for speaker in speakers
+                if speaker.folder.startswith(f"wav/{folder}/") for name, text in speaker.prompts]  # fmt: skip
+        (out / "etc" / f"an4_{which}.fileids").write_text("".join(f"{file}\n" for file, _, _ in rows))
+        lines = "".join(f"<s> {text} </s> ({name})\n" for _, text, name in rows)
+        (out / "etc" / f"an4_{which}.transcription").write_text(lines)
 
 
 def personal_name(gender: str, number: int) -> str:
@@ -246,25 +284,27 @@ def make_shard(corpus: str, speakers: list[Speaker], out: Path, seed: int, shard
             for name, text in speaker.prompts:
                 pitch, pitch_range = rng.uniform(38, 62), rng.uniform(25, 75)
                 rate, noise_seed = round(speed * rng.uniform(0.85, 1.18)), int(rng.integers(1, 1 << 31))
-                spoken = synthesiser.say(text, rate, round(pitch), round(pitch_range), noise_seed)
+                aloud = said(text) if corpus == "an4" else text
+                spoken = synthesiser.say(aloud, rate, round(pitch), round(pitch_range), noise_seed)
                 samples, before = record(spoken, synthesiser.rate, conditions, tracks, rng)
                 if corpus == "isolet":
                     write_riff(folder / f"{name}.wav", samples, conditions.rate)
                     continue
-                suffix = ".WAV" if corpus == "timit" else ".wav"
+                suffix = {"timit": ".WAV", "an4": ".sph"}.get(corpus, ".wav")
                 write_sphere(folder / f"{name}{suffix}", samples, conditions.rate)
                 if corpus == "timit":
                     write_labels(folder / name, text, spoken, synthesiser.rate, conditions.rate, before, len(samples))
 
 
 # -- the whole ------------------------------------------------------------------------------------------------------
-PLANS = {"tidigits": plan_tidigits, "isolet": plan_isolet, "timit": plan_timit}
+PLANS = {"tidigits": plan_tidigits, "isolet": plan_isolet, "timit": plan_timit, "an4": plan_an4}
 
 
 def generator_digest() -> str:
     """What the bytes depend on beside the arguments: this program and its lists."""
     sources = [ROOT / "local" / name for name in ("mini_corpus.py", "mini_voice.py", "mini_labels.py")]
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in [*sources, SENTENCES, SPEAKER_LISTS])).hexdigest()
+    sources += [SENTENCES, SPEAKER_LISTS, DICTIONARY]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def checksum(folder: Path) -> tuple[int, str]:
@@ -307,6 +347,8 @@ def make(corpus: str, out: Path, size: str, seed: int, jobs: int) -> dict:
             for worker in active_children():
                 worker.kill()
             raise
+    if corpus == "an4":
+        write_lists(speakers, partial)
     files, digest = checksum(partial)
     utterances = sum(len(speaker.prompts) for speaker in speakers)
     made = {**asked, "synthetic": True, "speakers": len(speakers), "utterances": utterances, "files": files,

@@ -19,7 +19,7 @@ from pathlib import Path
 from margo.knobs import Knobs, knob
 from margo.runtime.step import Parallel, main
 
-OF_PEOPLE = {"recording": True}
+OF_PEOPLE = {"data": False}
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,14 @@ def run(options: Options, step):
 
 
 def align_one(options: Options, step):
+    from os.path import isfile  # which takes texts too long for a name
+
     from margo.errors import MargoError
     from margo.formats.reading import read_text
     from margo.tasks import aligning
 
     audio, *words = options.recording
-    if words and Path(words[0]).suffix and Path(words[0]).is_file():
+    if words and isfile(words[0]):
         words = [read_text(words[0])]
     done = aligning.timed(recogniser(options, step), options.channel, aligning.beside(audio, options.tier, *words[:1]))
     if isinstance(done, str):

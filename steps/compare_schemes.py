@@ -1,8 +1,10 @@
-"""Score the ways from machines to many classes ([L04] 3) on one score-space: pairs, rest, codes, joint.
+"""Score the ways from machines to many classes ([L04] 3) on one score-space: pairs, rest, codes, joint, each.
 
 All see the log-likelihoods of every class's mixture: votes of pairwise machines (svm-ll-pairs), one against the rest
-(svm-ll-rest), error-correcting output codes (svm-ll-codes), the all-in-one machine (svm-ll-joint). Several --starts are
-runs of the same experiment.
+(svm-ll-rest), error-correcting output codes (svm-ll-codes), all-in-one machines with one slack a sample (svm-ll-joint,
+Crammer and Singer) and with one for each rival (svm-ll-each, Weston and Watkins). Several --starts are runs of the same
+experiment. Tables tell what longer codes and other assignments of their words bring, and how many passes the
+all-in-one machines need from nothing and from the machines of pairs.
 
 Example: steps/compare_schemes.py --data exp/deterding/data/vowels.csv --out exp/deterding/score/schemes
 """
@@ -10,6 +12,7 @@ Example: steps/compare_schemes.py --data exp/deterding/data/vowels.csv --out exp
 from dataclasses import dataclass
 from pathlib import Path
 
+from margo.kernel.selection import SCHEMES
 from margo.runtime.step import Seeded, knob, main
 
 
@@ -22,12 +25,15 @@ class Options(Seeded):
     cost: float = knob(1.0, "C of the soft margin", above=0)
     bits: int = knob(31, "bits of the output codes", least=1)
     starts: int = knob(5, "EM starts, each with codes of its own", least=1)
-    schemes: tuple[str, ...] = knob(("pairs", "rest", "codes", "joint"), "what to score")
+    schemes: tuple[str, ...] = knob(SCHEMES, "what to score", SCHEMES)
+    lengths: tuple[int, ...] = knob((7, 15, 31, 63), "bits of output codes to compare, where classes allow", least=1)
+    assignments: int = knob(5, "ways to give the words of a code to the classes; 0 compares none", least=0)
 
 
 def run(options: Options, step):
     import numpy as np
 
+    from margo.formats.plots import PLOTS, write_plots
     from margo.formats.samples import read_samples
     from margo.kernel.selection import Setting, classify
     from margo.tasks import mixture_kernels as kernels
@@ -43,6 +49,8 @@ def run(options: Options, step):
             one = files[split]
             kernels.write_result(step, f"svm-ll-{scheme}", options.mixtures, split, [one.y] * options.starts,
                                  predictions, one.groups)  # fmt: skip
+    write_plots(step.out, kernels.scheme_tables(files, settings[0], options))
+    step.output(PLOTS)
 
 
 if __name__ == "__main__":

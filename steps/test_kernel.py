@@ -19,7 +19,7 @@ class Options(Knobs):
     data: tuple[Path, ...] = knob(help="the CSV files it was trained with, in the same order, or their folder")
     out: Path = knob(help="folder to write")
     system: str = knob("", "name of the trained system (default: svm-SPACE); before training it ends in -init")
-    ml: bool = knob(False, "score the mixtures by themselves as well, as gmm-ml")
+    ml: bool = knob(False, "score the mixtures by themselves as well, as gmm-ml, and trained by MMI, as gmm-cl")
 
 
 def run(options: Options, step):
@@ -36,17 +36,19 @@ def run(options: Options, step):
         raise MargoError(f"{folder} was trained on {meta['files']} data files, found {len(files)}")
     name = options.system or f"svm-{meta['space']}"
     seconds = (record.of(folder) or {}).get("seconds")
+    trains = [files[number % len(files)]["train"] for number in range(meta["runs"])]
+    mmi = [kernels.train_mmi(stages[0].prior, one) for stages, one in zip(systems, trains)] if options.ml else []
     for split in ("train", "test"):
-        made = {f"{name}-init": [], name: [], "gmm-ml": []}
+        made = {f"{name}-init": [], name: []} | ({"gmm-ml": [], "gmm-cl": []} if options.ml else {})
         truths = [files[number % len(files)][split].y for number in range(meta["runs"])]
         for number, stages in enumerate(systems):
             x = files[number % len(files)][split].x
             log_lik = log_mixtures(stages[0].prior, x)
             for stage, system in zip((f"{name}-init", name), stages):
                 made[stage].append(vote(system.decide(x), log_lik))
-            made["gmm-ml"].append(log_lik.argmax(1))
-        if not options.ml:
-            del made["gmm-ml"]
+            if options.ml:
+                made["gmm-ml"].append(log_lik.argmax(1))
+                made["gmm-cl"].append(kernels.classify_mmi(mmi[number], x))
         groups = files[0][split].groups
         for stage, predictions in made.items():
             spent = seconds if stage == name else None

@@ -191,3 +191,17 @@ def kernel_energy(phi: np.ndarray, coefficients: np.ndarray, metric) -> float:
     """``sum_ij A_i . A_j K(x_i, x_j)``: twice what the kernel takes from W ([L04] (34))."""
     s = phi.T @ (coefficients - coefficients.mean(0))
     return float((s * metric.solve(s)).sum())
+
+
+def numeric(function, vector, step=1e-5) -> np.ndarray:
+    """Central differences with one Richardson extrapolation: error O(step^4)."""
+    gradient = np.empty_like(vector)
+    for k in range(len(vector)):
+        slopes = []
+        for h in (step, 2 * step):
+            up, down = vector.copy(), vector.copy()
+            up[k] += h
+            down[k] -= h
+            slopes.append((function(up) - function(down)) / (2 * h))
+        gradient[k] = (4 * slopes[0] - slopes[1]) / 3
+    return gradient

@@ -9,7 +9,7 @@ from margo.formats.systems import HOME, read_systems
 from margo.knobs import flag
 
 
-def load(folder, confidence_scale: float = 0.1):
+def load(folder, confidence_scale: float | None = None):
     """The model in ``folder``, compiled for use: a :class:`margo.tasks.recognising.Recogniser`."""
     from margo.report.overview import missing_model
     from margo.tasks.recognising import Recogniser

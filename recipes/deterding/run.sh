@@ -7,7 +7,8 @@
 #   --starts N       EM starts with more than one Gaussian (7); figures are their mean
 source "$(dirname "$0")/../../steps/recipe.sh"
 stages=([0]="data" [10]="pairwise kernels" [11]="their scores"
-    [12]="ways to many classes, and the system that left-out training speakers choose" [13]="references" [14]="report")
+    [12]="ways to many classes, and the system that left-out training speakers choose"
+    [13]="references, and objectives side by side" [14]="report")
 offers="svm-llr svm-llr-mean svm-llr-mean-var"
 mix="1 2"
 criteria="svm-llr svm-llr-mean"
@@ -49,6 +50,10 @@ fi
 
 if stage 13; then
     run test_references --data "$vowels" --out "$exp/score/references"
+    models=()
+    for system in $criteria; do for m in $mix; do models+=("$exp/kernel/${system}_$m"); done; done
+    run show_margins --models "${models[@]}" --out "$exp/margins" \
+        --title "Objective, margin, support vectors and steps: means over 55 pairs (the paper prints none)"
 fi
 
 if stage 14; then report_results; fi

@@ -8,7 +8,7 @@
 #                    choose what dev would; default: parts 1 to 3 are train, 4 is dev, 5 is test
 #   --radii "..."    values of r^2 / K that stage 9 holds LME's ball at ("0.004 0.02 0.1 0.5"); "" leaves it out
 source "$(dirname "$0")/../../steps/speech.sh"
-stages=([10]="generative kernels on the ML models, after [L04]" [11]="their score" [12]="report of all")
+stages=([10]="generative kernels on the ML models, after [L04]" [11]="their score, and other ways from pairs to words" [12]="report of all")
 protocols="default paper"
 with_sweep "0.004 0.02 0.1 0.5"
 parse_options "$@"
@@ -28,6 +28,8 @@ fi
 if stage 11; then
     work test_word_kernel --model "$exp/kernel/svm-llr-mean_$m" --data "${folders[@]/#/"$exp/mfcc/"}" --seed "$seed" \
         --out "$exp/score/svm-llr-mean_$m"
+    work compare_word_schemes --init "$exp/ml_$m" --data "$exp/mfcc/train" --test "$exp/mfcc/test" --seed "$seed" \
+        --out "$exp/score/schemes_$m"
 fi
 
 if stage 12; then report_results; fi

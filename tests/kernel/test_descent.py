@@ -14,7 +14,7 @@ from margo.kernel.hmm_pairs import train_word_pair
 from margo.kernel.hmm_scorespace import Frames, word_model
 from margo.kernel.metric import measure
 from margo.kernel.multiclass import vote
-from margo.kernel.scorespace import fit_mixtures, from_vector, moving_scores, score, to_vector
+from margo.kernel.scorespace import fisher_ratios, fit_mixtures, from_vector, moving_scores, score, to_vector
 from margo.kernel.svm import solve_all, solve_binary
 from margo.model.hmm import flat_start, whole_words
 
@@ -87,6 +87,37 @@ def test_zero_iterations_is_the_initial_machine_and_tolerance_regularises(task):
         pairs.train_kernel(x, signs, pool, "llr", "diagonal", DescentOptions(tolerance=t)).history for t in (0.05, 1e-5)
     )
     assert len(loose) < len(tight) and loose[-1].objective > tight[-1].objective
+
+
+def test_constant_steps_are_the_printed_ones_and_may_raise_w(task):
+    """[L04] (35) and Figure 4: theta - eta grad W with one eta, whatever becomes of W."""
+    x, _, signs, pool = task
+    options = DescentOptions(step="constant", length=2.0, iterations=30, tolerance=0.0)
+    history = pairs.train_kernel(x, signs, pool, "llr", "diagonal", options).history
+    objectives = np.array([line.objective for line in history])
+    assert (np.diff(objectives) > 0).any() and all(line.accepted for line in history)
+    assert len({line.step for line in history[1:]}) == 1
+    one = pairs.train_kernel(x, signs, pool, "llr", "diagonal", replace(options, iterations=1))
+    two = pairs.train_kernel(x, signs, pool, "llr", "diagonal", replace(options, iterations=2))
+    assert np.linalg.norm(one.theta - to_vector(pool, pool)) == pytest.approx(2.0)
+    assert np.linalg.norm(two.theta - one.theta) != pytest.approx(2.0, rel=0.05)
+
+
+def test_kept_features_are_those_of_the_largest_fisher_ratios(task):
+    x, _, signs, pool = task
+    made = pairs.train_kernel(x, signs, pool, "llr-mean-var", "block", DescentOptions(features=3, iterations=2))
+    ratios = fisher_ratios(score(pool, x, "llr-mean-var")[0], signs)
+    assert sorted(np.flatnonzero(made.weights[:, 0])) == sorted(np.argsort(-ratios)[:3])
+    assert 3 <= made.history[-1].support <= len(x)
+
+
+def test_one_model_of_both_classes(task):
+    x, y, _, pool = task
+    before, after = pairs.train_pairs(x, y, pool, "fisher1", "diagonal", DescentOptions(iterations=5))
+    assert before.mixtures[0].n_states == 1 and before.mixtures[0].n_gaussians == pool.n_gaussians
+    again = pairs.from_arrays("fisher1", pairs.to_arrays(after))
+    np.testing.assert_array_equal(again.decide(x), after.decide(x))
+    assert errors(after, x, y) < 35
 
 
 def test_scores_that_overflow_count_as_a_rise():

@@ -17,7 +17,7 @@ from margo.kernel.metric import measure, score_gradient
 from margo.model.graph import align_graph
 from margo.model.hmm import flat_start, whole_words
 from margo.search.forward_backward import posteriors
-from oracles import kernel_energy
+from oracles import kernel_energy, numeric
 
 
 def make_model(rng, states=3, mixtures=2, dims=2, fixed=0) -> WordModel:
@@ -62,19 +62,6 @@ def paths(model: WordModel, x, fixed):
                          for t, (node, k) in enumerate(path))  # fmt: skip
             found.append((value, [k for _, k in path]))
     return found
-
-
-def numeric(function, vector, step=1e-5):
-    gradient = np.empty_like(vector)
-    for k in range(len(vector)):
-        slopes = []
-        for h in (step, 2 * step):
-            up, down = vector.copy(), vector.copy()
-            up[k] += h
-            down[k] -= h
-            slopes.append((function(up) - function(down)) / (2 * h))
-        gradient[k] = (4 * slopes[0] - slopes[1]) / 3
-    return gradient
 
 
 def relative(a, b) -> float:

@@ -50,7 +50,7 @@ def test_training_leaves_a_record_of_every_step_of_every_pair(folder):
 
 
 def test_scores_are_means_over_starts(folder):
-    for system in ("gmm-ml", "svm-llr-init", "svm-llr"):
+    for system in ("gmm-ml", "gmm-cl", "svm-llr-init", "svm-llr"):
         for split, total in (("train", 96), ("test", 48)):
             row = json.loads((folder / "scored" / f"{system}_2" / split / "score.json").read_text())
             assert (row["system"], row["mixtures"], row["set"], row["metric"]) == (system, 2, split, "err")
@@ -79,7 +79,12 @@ def test_selection_and_references(folder, root):
     assert score["choice"] == found["choice"] and found["together"][str(sum(chosen))] == min(found["together"].values())
     assert f"best {sum(chosen)} of {len(tried)} candidates" in score["choice"]
     call(root, folder, "test_references", "--data", "vowels.csv", "--out", "references", "--systems", "knn", "qda")
-    call(root, folder, "compare_schemes", "--data", "vowels.csv", "--out", "schemes", "--bits", 3, "--starts", 1)
+    call(root, folder, "compare_schemes", "--data", "vowels.csv", "--out", "schemes", "--bits", 3, "--starts", 1,
+         "--lengths", 2, 3, "--assignments", 2)  # fmt: skip
+    codes, whole = json.loads((folder / "schemes" / "plots.json").read_text())
+    assert [row[0] for row in whole["cells"]] == ["joint", "each"] and codes["columns"][0] == "bits"
+    for row in whole["cells"]:  # from nothing and from pairs, the same value
+        assert float(row[3]) == pytest.approx(float(row[4]), rel=0.02)
     for place in ("references/knn_1", "schemes/svm-ll-codes_2", "chosen/svm-chosen_*"):
         assert list(folder.glob(f"{place}/test/score.json")), place
 
@@ -155,6 +160,15 @@ def test_word_kernels_see_what_the_models_do_not(root, letters):
                                         "--out", "x", expect=1)  # fmt: skip
 
 
+def test_all_schemes_on_the_scores_of_all_words(root, letters):
+    call(root, letters, "compare_word_schemes", "--init", "ml", "--data", "train", "--test", "test", "--bits", 1,
+         "--out", "schemes")  # fmt: skip
+    for scheme in ("pairs", "rest", "codes", "joint", "each"):
+        row = json.loads((letters / "schemes" / f"svm-ll-mean-{scheme}_1" / "test" / "score.json").read_text())
+        assert row["total"] == 40 and row["errors"] <= 10
+    assert json.loads((letters / "schemes" / "plots.json").read_text())[0]["title"] == "All-in-one machines"
+
+
 def spoiled(letters):
     """The training folder with one transcript of two words."""
     import shutil
@@ -189,3 +203,71 @@ def test_samples_survive_their_file(tmp_path):
     again = read_samples(tmp_path / "s.csv")["test"]
     np.testing.assert_array_equal(again.x, part.x)
     assert again.y.tolist() == part.y.tolist() and again.groups.tolist() == part.groups.tolist()
+
+
+def test_margins_stand_beside_the_paper_s(folder, root, tmp_path):
+    (tmp_path / "kernel").mkdir()
+    (tmp_path / "kernel" / "svm-llr_2").symlink_to(folder / "model")
+    place, paper = tmp_path / "kernel" / "svm-llr_2", tmp_path / "paper.toml"
+    paper.write_text("""paper = "p"
+reference = "r"
+protocol = "q"
+[[table]]
+source = "s"
+metric = "objective"
+set = "train"
+mixtures = [2]
+percent = { svm-llr-init = [477.1], svm-llr = [265.8] }
+""")
+    call(root, tmp_path, "show_margins", "--models", place, "--curves", place, "--paper", paper, "--out", "margins")
+    table, plot = json.loads((tmp_path / "margins" / "plots.json").read_text())
+    lines = [json.loads(line) for line in (folder / "model" / "pairs.jsonl").read_text().splitlines()]
+    first = np.mean([line["objective"] for line in lines if line["iteration"] == 0])
+    name, mixtures, before, after, *_, support, steps = table["cells"][0]
+    assert (name, mixtures, before) == ("svm-llr", "2", f"{first:.1f} (477.1)") and after.endswith("(265.8)")
+    last = [[line for line in lines if (line["run"], line["pair"]) == key][-1] for key in
+            ((run, pair) for run in (0, 1) for pair in ([0, 1], [0, 2], [1, 2]))]  # fmt: skip
+    assert support.endswith(f"-> {np.mean([line['support'] for line in last]):.0f}")
+    assert steps == f"{np.mean([line['iteration'] for line in last]):.0f}"
+    assert plot["series"][0]["y"][0] == lines[0]["objective"]
+
+
+def test_mmi_never_lowers_the_posteriors_it_starts_with(folder):
+    from margo.classify.gmm import Classifier, log_posteriors
+    from margo.gaussian.mixtures import log_mixtures
+    from margo.kernel.scorespace import fit_mixtures
+    from margo.tasks.mixture_kernels import classify_mmi, train_mmi
+
+    train = read_samples(folder / "vowels.csv")["train"]
+    pool = fit_mixtures(train.x, train.y, 1, np.random.default_rng(0))
+    made = train_mmi(pool, train)
+
+    def objective(model):
+        joint = log_mixtures(model.pool, train.x) + model.log_priors
+        return log_posteriors(joint)[np.arange(len(train.y)), train.y].sum()
+
+    assert objective(made) > objective(Classifier(pool, np.log(np.full(3, 1 / 3)))) + 0.1
+    assert (classify_mmi(made, train.x) == train.y).mean() > 0.5
+
+
+def test_rivals_differ_in_one_place_and_the_likeliest_counts():
+    from margo.tasks.word_kernels import rivals
+
+    best = ("B", "E", "D")
+    strings = [(best, -10.0), (("B", "D", "D"), -11.0), (("B", "C", "D"), -12.0), (("P", "T", "D"), -12.5),
+               (("B", "E"), -12.6), (("P", "E", "D"), -13.0), (("B", "E", "T"), -20.0)]  # fmt: skip
+    assert rivals(best, strings, -np.inf) == {1: "D", 0: "P", 2: "T"}
+    assert rivals(best, strings, -15.0) == {1: "D", 0: "P"}
+
+
+def test_a_pair_s_table_counts_its_own_tokens():
+    from margo.tasks.word_kernels import pairs_table
+
+    truth = np.array([0, 0, 1, 2, 2, 1])
+    before = np.array([[1.0, 1.0, 9.0], [-1.0, 1.0, 9.0], [1.0, 9.0, 1.0], [9.0, -1.0, 1.0], [9.0, 1.0, -1.0],
+                       [-1.0, 9.0, -1.0]])  # fmt: skip
+    subsets = ([0, 1], [0, 2], [1, 2])
+    lines = [{"run": 0, "pair": pair, "objective": value} for pair in subsets for value in (2, 1)]
+    cells = pairs_table("t", "ABC", lines, truth, before, -before)["cells"]
+    assert cells[0] == ["A B", "4", "2", "2", "2.0000", "1.0000"]
+    assert [row[2:4] for row in cells[1:]] == [["1", "3"], ["2", "2"]]

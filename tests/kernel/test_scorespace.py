@@ -13,7 +13,7 @@ from margo.gaussian.pool import GaussianPool
 from margo.kernel import scorespace
 from margo.kernel.metric import METRICS, measure, score_gradient
 from margo.kernel.scorespace import SPACES, by_class, fit_mixtures, from_vector, moving_scores, to_vector
-from oracles import kernel_energy
+from oracles import kernel_energy, numeric
 
 WHOLE = [*SPACES, "llr-mean-weight", "llr-second", "ll-mean-var-weight-second", "fisher-weight",
          "fisher1-weight-second"]  # fmt: skip
@@ -25,20 +25,6 @@ def make_pool(rng, classes=2, mixtures=3, dims=2) -> GaussianPool:
     return GaussianPool(
         rng.normal(size=shape), rng.uniform(0.5, 2.0, size=shape), np.log(weights), np.arange(classes + 1) * mixtures
     )
-
-
-def numeric(function, vector, step=1e-5) -> np.ndarray:
-    """Central differences with one Richardson extrapolation: error O(step^4)."""
-    gradient = np.empty_like(vector)
-    for k in range(len(vector)):
-        slopes = []
-        for h in (step, 2 * step):
-            up, down = vector.copy(), vector.copy()
-            up[k] += h
-            down[k] -= h
-            slopes.append((function(up) - function(down)) / (2 * h))
-        gradient[k] = (4 * slopes[0] - slopes[1]) / 3
-    return gradient
 
 
 def relative(a, b) -> float:

@@ -143,7 +143,7 @@ def test_a_grid_holds_every_sound_combination_once():
     values = ((1, 3), ("tied", "own"), (0.01, 0.1), ("ll", "llr", "ll-mean"), SCHEMES, (0.0, 1.0), (1.0, 10.0), (0, 5))
     made = grid(*values)
     assert len(set(made)) == len(made) and all(map(is_sound, made))
-    # a family: ll 4 schemes x 2 kernels x 2 costs, llr 1 x 2, ll-mean 2 x 2; one Gaussian: also 2 kinds trained
-    assert [len(family) for family in families(made)] == [24, 24, 24, 22, 22, 22]
+    # a family: ll 5 schemes x 2 kernels x 2 costs, llr 1 x 2, ll-mean 2 x 2; one Gaussian: also 3 kinds trained
+    assert [len(family) for family in families(made)] == [29, 29, 29, 26, 26, 26]
     with pytest.raises(MargoError, match="no such system"):
         classify(np.zeros((4, 2)), np.arange(4) % 2, np.zeros((1, 2)), [Setting(space="llr", scheme="rest")], 1, 0)

@@ -149,7 +149,7 @@ def test_pairs_are_a_start_to_the_same_solution(kind):
         own = (y == a) | (y == b)
         machines[a, b] = solve_binary(z[own], np.where(y[own] == a, 1, -1)).coefficients
     start = against(from_pairs(machines, y, 3), y)
-    cold, warm = (solve_all(z, y, 1.0, begun, tolerance=1e-5, kind=kind) for begun in (None, start))
+    cold, warm = (solve_all(z, y, 1.0, begun, tolerance=1e-5, max_epochs=50000, kind=kind) for begun in (None, start))
     assert warm.objective == pytest.approx(cold.objective, rel=1e-6)
     early = [solve_all(z, y, 1.0, begun, tolerance=1e-5, max_epochs=2, kind=kind).objective for begun in (None, start)]
     if kind == "each":

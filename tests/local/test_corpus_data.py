@@ -55,6 +55,30 @@ def test_tidigits(mini, tmp_path):
     assert f"man-{men[4]}" in sets["dev"].by_speaker  # the fifth man
 
 
+def test_an4(mini, tmp_path):
+    done = prepare("an4", tmp_path / "data", corpus=mini["an4"], dev_every=4)
+    assert done.returncode == 0, done.stderr
+    sets = check_sets(tmp_path / "data", "an4")
+    assert {which: len(data.by_speaker) for which, data in sets.items()} == {"train": 8, "dev": 2, "test": 2}
+    assert "ZERO Z IY R OW\n" in (tmp_path / "data" / "lexicon.txt").read_text()
+    assert {*sets["train"].vocabulary} <= {*"ABCDEFGHIJKLMNOPQRSTUVWXYZ", *(word.upper() for word in DIGITS.values())}
+    tests = []
+    for fold in (1, 2, 3):
+        done = prepare("an4", tmp_path / f"fold{fold}", corpus=mini["an4"], folds=3, fold=fold)
+        assert done.returncode == 0, done.stderr
+        tests += datadir.read(tmp_path / f"fold{fold}" / "test").by_speaker
+    assert len(tests) == len({*tests}) == 12  # every speaker is tested once
+    broken = tmp_path / "broken"
+    shutil.copytree(mini["an4"], broken)
+    (broken / "margo-synthetic.json").unlink()
+    lines = (broken / "etc" / "an4_test.transcription").read_text().splitlines()
+    (broken / "etc" / "an4_test.transcription").write_text("\n".join(["YES (an1-x-b)", *lines[1:]]) + "\n")
+    next((broken / "wav" / "an4test_clstk").rglob("*.sph")).unlink()
+    done = prepare("an4", tmp_path / "refused", corpus=broken)
+    for said in ("an4_test.transcription, line 1: 'YES (an1-x-b)'", "no recording", "training utterances: 80"):
+        assert said in done.stderr and done.returncode == 1
+
+
 def test_isolet(mini, tmp_path):
     done = prepare("isolet", tmp_path / "data", corpus=mini["isolet"])
     assert done.returncode == 0, done.stderr

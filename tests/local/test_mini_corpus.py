@@ -31,7 +31,7 @@ def contents(folder):
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-@pytest.mark.parametrize("corpus", ["tidigits", "isolet", "timit"])
+@pytest.mark.parametrize("corpus", ["tidigits", "isolet", "timit", "an4"])
 def test_two_generations_are_the_same_bytes(mini, tmp_path, corpus):
     """The second one with another number of processes."""
     done = generate(corpus, tmp_path / "again", "--size", "tiny", "--jobs", "1")

@@ -143,5 +143,12 @@ def check_tidigits(exp, rows):
     assert json.loads((exp / "mm_1/step.json").read_text())["options"]["iterations"] == 18  # of --conf
 
 
+def check_gaussians(exp, rows):
+    """Tables 2 and 3: the objective and the margin stand beside the paper's."""
+    table = (exp / "RESULTS.md").read_text().partition("Objective, margin, support vectors and steps")[2]
+    assert "(477.1)" in table and "(265.8)" in table and "(1.22)" in table
+    assert rows["gmm-cl_1 test"]["paper"]["percent"] == 11.3 and rows["gmm-cl_1 test"]["percent"] < 20
+
+
 CHECKS = {"tidigits": check_tidigits, "spirals": check_spirals, "digits": check_digits, "pixels": check_pixels,
-          "timit": check_timit}  # fmt: skip
+          "timit": check_timit, "gaussians": check_gaussians}  # fmt: skip

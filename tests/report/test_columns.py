@@ -38,8 +38,8 @@ ROWS = [
 def report(rows, weights=()):
     return Report(
         recipe="tidigits", corpus="tidigits", synthetic=False, rows=rows, intervals=[], choices={}, sizes={}, curves={},
-        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), sweeps=[], pooled=[],
-        durations=None,
+        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), sweeps=[],
+        pooled=[], places={}, durations=None,
     )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def test_the_weights_of_grammars_are_a_table_of_their_own():
 def test_tables_that_steps_make_are_in_both_renderings():
     shown = report(ROWS)
     cells = {"columns": ["C", "W"], "cells": [["1", "263.6"]]}
-    made = {"title": "Margins", "kind": "table", **cells, "note": "As Table 4."}
+    made = {"title": "Margins", "kind": "table", **cells, "note": "As 4."}
     shown.plots.append(("kernel", made))
-    assert "## Margins\n\n| C | W     |\n|---|-------|\n| 1 | 263.6 |\n\nAs Table 4." in markdown(shown)
+    assert "## Margins\n\n| C | W     |\n|---|-------|\n| 1 | 263.6 |\n\nAs 4." in markdown(shown)
     assert "<h2>Margins</h2>" in page(shown) and "<h2>Plots</h2>" not in page(shown)

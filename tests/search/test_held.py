@@ -1,23 +1,61 @@
-"""Words against held sounds."""
+"""Words against other sounds."""
 
 import numpy as np
 import pytest
 
 from margo.model.graph import isolated_graph
 from margo.model.hmm import flat_start, whole_words
-from margo.search.held import LOG_PRIOR, word_odds
-from margo.search.viterbi import viterbi
+from margo.search.held import BELIEF, LEAST, evidence, fitted, word_odds
+from margo.search.viterbi import Path, Segment, viterbi
+
+
+@pytest.fixture
+def graph():
+    return isolated_graph(flat_start(whole_words(["a"]), 2, np.zeros(1), np.ones(1), stay=0.6))
 
 
 @pytest.mark.parametrize("dwell", [1, 2, 79, 80, 1000])
-def test_the_longest_dwell_decides(dwell):
+def test_without_calibration_the_longest_dwell_decides(graph, dwell):
     """Two states that are told apart by their frames; the second lasts ``dwell``; a state is left at 0.4 a frame."""
-    hmms = flat_start(whole_words(["a"]), 2, np.zeros(1), np.ones(1), stay=0.6)
-    graph = isolated_graph(hmms)
     scores = np.zeros((3 + dwell, 2))
     scores[:3, 1] = scores[3:, 0] = -1e4
-    (odds,) = word_odds(graph, viterbi(graph, scores))
+    seen = evidence(graph, scores, viterbi(graph, scores))
+    (odds,) = word_odds(seen, BELIEF)
     longest = max(3, dwell)
-    expected = 1 / (1 + np.exp(LOG_PRIOR - (longest - 1) * np.log(0.6))) if dwell < 1000 else 0.0
-    assert odds == pytest.approx(expected, rel=1e-9, abs=1e-100)
+    expected = max((longest - 1) * np.log(0.6), LEAST[0])
+    assert odds == pytest.approx(1 / (1 + np.exp(-40 - expected)), rel=1e-9)
     assert (odds > 0.5) == (longest < 80)  # 79 * log 0.6 = -40.4
+
+
+def test_evidence_is_what_it_says(graph):
+    """By hand: 1 frame in the first state and 3 in the second; the other state fits the second's frames better."""
+    scores = np.array([[0.0, -5.0], [-1.0, -2.0], [-1.0, -4.0], [-1.0, -1.0]])
+    path = viterbi(graph, scores)
+    assert path.nodes.tolist() in ([0, 1, 1, 1], [0, 0, 0, 1])
+    given = Path(0.0, np.array([0, 1, 1, 1]), np.array([0, 1, 1, 1]), (Segment(0, 0, 4),), (), ("a",))
+    ((dwell, rest, fit),) = evidence(graph, scores, given)
+    assert dwell == pytest.approx(2 * np.log(0.6)) and rest == pytest.approx(np.log(0.25))
+    assert fit == pytest.approx((0.0 + np.mean([-1.0, -3.0, 0.0])) / 2)  # a state counts once, however long it lasts
+    empty = Path(0.0, given.nodes, given.states, (Segment(0, 2, 2),), (), ("a",))
+    assert (evidence(graph, scores, empty) == LEAST).all()
+
+
+def test_the_belief_is_the_likeliest_and_never_turns_evidence_round():
+    rng = np.random.default_rng(0)
+    words = np.minimum(rng.normal([-3, -0.4, -2], [2, 0.2, 1.5], (300, 3)), 0)
+    sounds = np.minimum(rng.normal([-2, -2.0, -7], [9, 0.8, 3.0], (40, 3)), 0)
+    belief = fitted(words, sounds)
+    assert (np.array(belief[1:]) >= 0).all()
+    right, wrong = word_odds(words, belief), word_odds(sounds, belief)
+    assert (right > 0.5).mean() > 0.98 and (wrong < 0.5).mean() > 0.8
+
+    def cost(belief):
+        gone = 0.85 * np.log(word_odds(words, belief)).mean() + 0.15 * np.log(1 - word_odds(sounds, belief)).mean()
+        return -gone + 1e-3 * np.square(belief[1:]).sum()
+
+    for place in range(4):
+        for step in (-0.05, 0.05):
+            moved = np.array(belief) + step * (np.arange(4) == place)
+            if (moved[1:] >= 0).all():
+                assert cost(moved) >= cost(np.array(belief)) - 1e-7
+    assert fitted(sounds, words)[1:] == pytest.approx([0, 0, 0], abs=0.2)  # what would speak against itself is not used

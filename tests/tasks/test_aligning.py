@@ -1,10 +1,12 @@
 """People's recordings: synthetic words (tones) at known times, out to Praat's own engine, praatio and pympi."""
 
 import csv
+import pickle
 import runpy
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from margo.runtime.step import Step
 from margo.signal.front_end import MfccOptions, describe
 from margo.signal.mfcc import compute_features
 from margo.tasks import aligning
+from margo.tasks.recognising import Recogniser
 
 RATE = 8000
 PITCH = {"low": 300, "high": 1500, "sil": None}
@@ -116,13 +119,15 @@ def test_a_folder_of_recordings(root, model, tmp_path):
              "clicks": Points([Interval(0.5, 0.5, "!")])}  # fmt: skip
     write_textgrid(record(folder / "three.wav").with_suffix(".TextGrid"), 1.93, parts)  # its length was rounded up
     record(folder / "mute.wav")
+    soundfile.write(folder / "mute.flac", np.zeros(100, np.int16), RATE)
     record(folder / "strange.wav").with_suffix(".lab").write_text("low middle")
     record(folder / "brief.wav", [("low", 0.05)]).with_suffix(".lab").write_text("low high low high")
     with pytest.raises(MargoError) as error:
         align(root, folder, model=model, out=out, doubtful=1.0, scale=1e-3)
     said = str(error.value)
-    assert said.startswith("3 recordings were not aligned:\n") and said.count("\n") == 3
-    for told in ("mute.wav: nothing beside it says its words, expected one of mute.lab mute.txt mute.TextGrid mute.eaf",
+    assert said.startswith("4 recordings were not aligned:\n") and said.count("\n") == 4
+    for told in ("mute.wav: another recording is called mute, too",
+                 "mute.flac: nothing beside it says its words, expected one of mute.lab mute.txt mute.TextGrid",
                  "strange.wav: not in the model: middle", "brief.wav: "):  # fmt: skip
         assert f"{folder}/{told}" in said
     for name in ("s1/one", "s2/two", "three"):
@@ -135,6 +140,8 @@ def test_a_folder_of_recordings(root, model, tmp_path):
     sure = [float(row["confidence"]) for row in rows]
     named = {row["recording"].removeprefix(f"{folder}/") for row in rows}
     assert sure == sorted(sure) and {"s1/one.wav", "three.wav"} <= named
+    sent = pickle.loads(pickle.dumps(partial(aligning.timed, Recogniser(model), None)))  # as to --nj processes
+    assert [word["word"] for word in sent(aligning.beside(folder / "s1" / "one.wav")).words] == ["low", "high", "low"]
 
 
 def test_all_that_an_elan_file_holds_is_kept(root, model, tmp_path):
@@ -168,7 +175,7 @@ def test_words_as_the_model_spells_them():
     ("--model m a.wav one two", "in quotes"),
     ("--model m --data d a.wav", "expected either a recording"),
     ("--model m --data d", "--data needs --out"),
-    ("--model m --data d --out o --eaf x", "--eaf needs --recording"),
+    ("--model m --data d --out o --eaf x", "--eaf does nothing with --data"),
 ])  # fmt: skip
 def test_command_lines_that_are_refused(root, words, says):
     done = subprocess.run([sys.executable, root / "steps" / "align.py", *words.split()], capture_output=True, text=True)

@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 
 from margo.errors import MargoError
-from margo.estimate.ml import unusable
+from margo.estimate.ml import DEFAULTS, unusable
 from margo.gaussian.likelihood import log_likelihoods, scorer
-from margo.gaussian.pool import single_gaussians
+from margo.gaussian.pool import GaussianPool, single_gaussians
 from margo.knobs import Knobs, knob
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet, Pronunciation, Unit
@@ -64,7 +64,7 @@ def in_context(hmms: HmmSet) -> tuple[HmmSet, dict[str, tuple[str, str, str]]]:
 
 @dataclass(eq=False)
 class ContextStats:
-    """Moments [E, 1 + 2 D] (count, sums, sums of squares about ``centre``) of the frames that best paths have in each
+    """Moments [E, 1 + 2 D] (count, sums, sums of squares) of the frames that best paths have in each
     emitting state of each unit, E of all units in their order; additive."""
 
     moments: np.ndarray
@@ -74,10 +74,12 @@ class ContextStats:
         return ContextStats(self.moments + other.moments, self.dropped + other.dropped)
 
 
-def context_stats(hmms: HmmSet, utterances) -> ContextStats:
-    """Of ``(name, x[T, D], words)`` utterances."""
+def context_stats(hmms: HmmSet, utterances, others: dict | None = None) -> ContextStats:
+    """Of ``(name, x[T, D], words)`` utterances; of the frames in ``others`` [T, D'] by name, where these are given,
+    along the paths of the utterances' own."""
     table, dropped = hmms.unit_arcs, []
-    moments = np.zeros((len(table.states), 1 + 2 * hmms.pool.dimension))
+    dimension = next(iter(others.values())).shape[1] if others else hmms.pool.dimension
+    moments = np.zeros((len(table.states), 1 + 2 * dimension))
     for name, x, words in utterances:
         path, reason = None, unusable(hmms, x, words)
         if not reason:
@@ -86,7 +88,9 @@ def context_stats(hmms: HmmSet, utterances) -> ContextStats:
         if path is None:
             dropped.append((name, reason or f"{len(x)} frames: no path through the transcript's model fits"))
             continue
-        y = np.asarray(x, np.float64) - hmms.pool.centre
+        y = np.asarray(others[name] if others else x, np.float64)
+        if len(y) != len(x):
+            raise MargoError(f"{name}: {len(x)} frames in one folder, {len(y)} in the other")
         rows = np.empty(len(x), np.int64)
         for unit, start, end in ((segment.index, segment.start, segment.end) for segment in path.units):
             places = (path.states[start:end, None] == hmms.units[unit].states).argmax(axis=1)
@@ -165,9 +169,9 @@ def tie(roots: list[Leaf], moments: np.ndarray, floor: np.ndarray, options: Tyin
 def tied(hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions) -> tuple[HmmSet, dict]:
     """``(model, report)``: units in context (:func:`in_context`) with states of their own, one Gaussian each, shared by
     those that a decision tree does not part. Copies with the same states become one unit, named after the first."""
-    table, dimension = hmms.unit_arcs, hmms.pool.dimension
-    floor = hmms.variance_floor if hmms.variance_floor is not None else np.full(dimension, 1e-6)
-    moments, start = stats.moments, table.state_start
+    moments, start = stats.moments, hmms.unit_arcs.state_start
+    dimension, whole = moments.shape[1] // 2, moments.sum(axis=0) / max(moments[:, 0].sum(), 1)
+    floor = DEFAULTS.variance_floor * (whole[1 + dimension :] - whole[1 : 1 + dimension] ** 2)
     centres: dict[tuple[str, int], list[int]] = {}
     for unit, (name, n_states) in enumerate((unit.name, unit.n_states) for unit in hmms.units):
         for position in range(n_states):
@@ -175,10 +179,9 @@ def tied(hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions) 
     sums: dict[str, np.ndarray] = {}
     for (phone, _), rows in centres.items():
         sums[phone] = sums.get(phone, 0) + moments[rows].sum(axis=0)
-    silent = [f"{phone}: {value[0]:.0f} frames" for phone, value in sums.items() if value[0] < options.least_frames]
+    silent = {phone for (phone, _), rows in centres.items() if moments[rows, 0].sum() == 0}
     if silent:
-        raise MargoError(f"units in context: too few frames of {', '.join(sorted(silent))}; --least-frames is "
-                         f"{options.least_frames:g}")  # fmt: skip
+        raise MargoError(f"units in context: no frames of {', '.join(sorted(silent))} on any best path")
     asked = questions({phone: value for phone, value in sums.items() if phone != hmms.silence}, floor)
     owner = np.repeat(np.arange(len(hmms.units)), np.diff(start))
     sides = [[named[unit.name][side] for unit in hmms.units] for side in (0, 2)]
@@ -194,7 +197,7 @@ def tied(hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions) 
     means = totals[:, 1 : 1 + dimension] / np.maximum(totals[:, :1], 1e-10)
     variances = np.maximum(totals[:, 1 + dimension :] / np.maximum(totals[:, :1], 1e-10) - means**2, floor)
     states = [leaf_of[first:last] for first, last in pairwise(start)]
-    model = merged(replace(hmms, pool=single_gaussians(means + hmms.pool.centre, variances)), states)
+    model = merged(hmms, single_gaussians(means, variances), states, floor)
     gain = float(log_likelihood(totals, floor).sum() - sum(log_likelihood(moments[r].sum(axis=0), floor)
                                                            for r in centres.values()))  # fmt: skip
     heard = int(moments[:, 0].sum())
@@ -202,12 +205,12 @@ def tied(hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions) 
                    "questions": len(asked), "gain": gain / max(heard, 1)}  # fmt: skip
 
 
-def merged(hmms: HmmSet, states: list[np.ndarray]) -> HmmSet:
-    """``hmms`` with these pool states of its units, those with the same ones united."""
+def merged(hmms: HmmSet, pool: GaussianPool, states: list[np.ndarray], floor: np.ndarray) -> HmmSet:
+    """``hmms`` with another pool, and these states of its units, those with the same ones united."""
     first: dict[tuple, Unit] = {}
     known = {}
     for unit, own in zip(hmms.units, states):
         known[unit.name] = first.setdefault(tuple(own.tolist()), replace(unit, states=own)).name
     lexicon = {word: tuple(Pronunciation(tuple(known[name] for name in way.units), way.log_prob) for way in ways)
                for word, ways in hmms.lexicon.items()}  # fmt: skip
-    return HmmSet(hmms.pool, tuple(first.values()), lexicon, hmms.silence, hmms.variance_floor, hmms.meta)
+    return HmmSet(pool, tuple(first.values()), lexicon, hmms.silence, floor, hmms.meta)

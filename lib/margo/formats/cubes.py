@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from margo.errors import MargoError
-from margo.formats.reading import open_file, reading, size_of
+from margo.formats.atomic import check_array
+from margo.formats.reading import check_inflation, open_file, reading, size_of
 
 MOST_CLASSES = 1000
 PINES = "tensorly/datasets/data/Indian_pines_{}.npy"
@@ -26,10 +27,13 @@ def read_array(path, dimensions: int) -> np.ndarray:
     path = Path(path)
     with open_file(path) as plain, reading(path, "an image"):
         if path.suffix == ".npy":
-            array = load_npy(plain)
+            check_array(plain, size_of(plain), path.name)
+            plain.seek(0)
+            array = np.load(plain, allow_pickle=False)
         elif path.suffix == ".mat":
-            from scipy.io import loadmat
+            from scipy.io import loadmat, whosmat
 
+            check_inflation(path, sum(8 * math.prod(shape) for _, shape, _ in whosmat(plain)), size_of(plain))
             held = [each for each in loadmat(plain).values() if getattr(each, "ndim", 0) == dimensions]
             array = max((each for each in held if each.dtype.kind in "fiu"), key=np.size, default=np.empty(0))
         elif path.suffix in (".tif", ".tiff"):
@@ -47,24 +51,14 @@ def read_array(path, dimensions: int) -> np.ndarray:
         return array
 
 
-def load_npy(file) -> np.ndarray:
-    """An array of numpy's own format, whose header promises no more than there is."""
-    size, version = size_of(file), np.lib.format.read_magic(file)
-    header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-    shape, _, kind = header(file)
-    if kind.hasobject or math.prod(shape) * kind.itemsize > size:
-        raise ValueError(f"its header promises {kind} {shape}, it has {size} bytes")
-    file.seek(0)
-    return np.load(file, allow_pickle=False)
-
-
 def read_cube(cube, labels) -> tuple[np.ndarray, np.ndarray]:
     """``(cube[H, W, B], labels[H, W])`` of two files; label 0 is none."""
     values, marks = read_array(cube, 3), read_array(labels, 2)
     if values.shape[:2] != marks.shape:
         raise MargoError(f"{cube}: {values.shape[0]} x {values.shape[1]} pixels, its labels in {labels} are "
                          f"{marks.shape[0]} x {marks.shape[1]}")  # fmt: skip
-    if not np.isfinite(values).all() or not np.isin(marks, np.arange(MOST_CLASSES + 1)).all():
+    finite = (np.abs(values) <= np.finfo(np.float32).max).all()
+    if not finite or not np.isin(marks, np.arange(MOST_CLASSES + 1)).all():
         raise MargoError(f"{cube} and {labels}: expected finite values, and labels that are whole numbers from 0 to "
                          f"{MOST_CLASSES}")  # fmt: skip
     return values.astype(float), marks.astype(np.int64)

@@ -48,7 +48,7 @@ EXAMPLES = 3  # shown of each kind of fault
 TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "spk2gender", "feats.scp")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Utterance:
     """One row of a data folder; ``audio`` is a path, or a command that ends in ``|``; ``feats`` is ``path:offset``.
 

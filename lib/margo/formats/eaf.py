@@ -15,9 +15,11 @@ def read_eaf(path) -> dict[str, list[Interval]]:
     """The tiers of an annotation file; annotations that refer to others have the times of those."""
     eaf = _load(path)
     with reading(path, "an ELAN file"):
-        rows = {name: [row[:3] for row in eaf.get_annotation_data_for_tier(name)] for name in eaf.get_tier_names()}
-        return {name: [Interval(start / 1000, end / 1000, label or "") for start, end, label in sorted(tier)]
-                for name, tier in rows.items()}  # fmt: skip
+        tiers = {}
+        for name in eaf.get_tier_names():
+            rows = sorted(eaf.get_annotation_data_for_tier(name), key=lambda row: row[:2])
+            tiers[name] = [Interval(row[0] / 1000, row[1] / 1000, row[2] or "") for row in rows]
+        return tiers
 
 
 def write_eaf(path, audio, tiers: Tiers, source=None) -> None:

@@ -92,7 +92,7 @@ def read_scp(folder, name: str = "feats.scp") -> dict[str, Place]:
     path = Path(folder) / name
     places: dict[str, Place] = {}
     faults = []
-    known: dict[str, Path | None] = {}
+    known: dict[str, str | None] = {}
     table = read_keyed(path, lambda kind, number, words: faults.append(f"line {number}: {words}"))
     for key, (number, value) in table.items():
         place = place_of(value)
@@ -101,15 +101,29 @@ def read_scp(folder, name: str = "feats.scp") -> dict[str, Place]:
             continue
         ark, offset = place
         if ark not in known:
-            known[ark] = find_archive(ark, path.parent, key, offset)
+            found = find_archive(ark, path.parent, key, offset)
+            known[ark] = found and str(found)
         if known[ark] is None:
             faults.append(f"line {number}: {key}: no archive {ark}")
         else:
-            places[key] = (str(known[ark]), offset)
+            places[key] = (known[ark], offset)
     refuse(faults, str(path), MOST)
     if not places:
         raise MargoError(f"{path}: is empty")
     return places
+
+
+def sizes(places: dict[str, Place]) -> dict[Place, int]:
+    """Bytes from each place to the next in its archive, or to the end of it: more than is there, if little."""
+    offsets: dict[str, set[int]] = {}
+    for ark, offset in places.values():
+        offsets.setdefault(ark, set()).add(offset)
+    found = {}
+    for ark, many in offsets.items():
+        ordered = sorted(many)
+        ends = [*ordered[1:], max(os.path.getsize(ark), ordered[-1])]
+        found |= {(ark, first): last - first for first, last in zip(ordered, ends)}
+    return found
 
 
 def find_archive(ark: str, folder: Path, key: str, offset: int) -> Path | None:

@@ -54,14 +54,20 @@ class Covariances:
         """Expected moments of samples with ``weights[N, K]`` about ``centre``, second [K, D, D]."""
         matrices = self.dense()
         first, second = np.zeros_like(means), np.zeros_like(matrices)
+        by_gaussian = np.ascontiguousarray(weights.T)
         for rows, seen in patterns(x):
-            for k in np.flatnonzero(weights[rows].any(axis=0)):
-                own = rows[weights[rows, k] != 0]  # most samples are of other classes
-                w, whole = weights[own, k], x[own]
-                if not seen.all():
-                    whole, rest = filled(whole, seen, means[k], matrices[k])
+            complete, own = seen.all(), None
+            for k, of_rows in enumerate(by_gaussian if len(rows) == len(x) else by_gaussian[:, rows]):
+                used, before = rows[of_rows != 0], own  # most samples are of other classes
+                if not len(used):
+                    continue
+                w, own = by_gaussian[k][used], used
+                if not complete:
+                    whole, rest = filled(x[own], seen, means[k], matrices[k])
                     second[k][np.ix_(~seen, ~seen)] += w.sum() * rest
-                y = whole - centre
+                    y = whole - centre
+                elif before is None or not np.array_equal(before, own):  # as the last Gaussian's, of the same class
+                    y = x[own] - centre
                 first[k] += w @ y
                 second[k] += (y * w[:, None]).T @ y
         return Moments(centre, weights.sum(axis=0), first, second)

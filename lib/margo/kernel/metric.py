@@ -21,21 +21,19 @@ class Metric:
 
     mean: np.ndarray  # [P]
     variances: np.ndarray  # [P], the diagonal of G
-    inverse: np.ndarray | None = None  # G^-1 [P, P] when G has blocks; None when it is diagonal
+    whitener: np.ndarray | None = None  # V [P, P] with G^-1 = V V' when G has blocks; None when it is diagonal
     mask: np.ndarray | None = None  # [P, P], where G may be non-zero; None when it is diagonal
     free: bool = True  # whether G follows the scores; False for the unnormalised kernel, G = I
     ridge: float = 0.0  # part of the diagonal that is added to it
 
     def solve(self, s: np.ndarray) -> np.ndarray:
         """``G^-1 s`` for s [P] or [P, M]."""
-        return (s.T / self.variances).T if self.inverse is None else self.inverse @ s
+        return (s.T / self.variances).T if self.whitener is None else self.whitener @ (self.whitener.T @ s)
 
     def factor(self, phi: np.ndarray) -> np.ndarray:
         """Z [N, P] with ``Z Z' = (phi - mean) G^-1 (phi - mean)'``: the kernel as an inner product."""
         centred = phi - self.mean
-        if self.inverse is None:
-            return centred / np.sqrt(self.variances)
-        return centred @ np.linalg.cholesky(self.inverse)
+        return centred / np.sqrt(self.variances) if self.whitener is None else centred @ self.whitener
 
 
 def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None = None, ridge: float = RIDGE) -> Metric:
@@ -52,9 +50,12 @@ def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None =
     blocks = np.zeros(phi.shape[1], int) if kind == "full" else blocks
     mask = blocks[:, None] == blocks[None, :]
     centred = phi - mean
-    covariance = np.where(mask, centred.T @ centred / len(phi), 0.0)
-    covariance[np.diag_indices_from(covariance)] = variances * (1.0 + ridge)
-    return Metric(mean, variances, np.linalg.inv(covariance), mask, ridge=ridge)
+    # as correlations: scores of different scales would spoil the factor of a nearly singular block
+    deviations = np.sqrt(variances)
+    correlation = np.where(mask, (centred / deviations).T @ (centred / deviations) / len(phi), 0.0)
+    correlation[np.diag_indices_from(correlation)] = 1.0 + ridge
+    whitener = np.linalg.inv(np.linalg.cholesky(correlation)).T / deviations[:, None]
+    return Metric(mean, variances, whitener, mask, ridge=ridge)
 
 
 def score_gradient(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) -> np.ndarray:

@@ -53,6 +53,8 @@ class Report:
     """Which radius of LME's ball was best for the model of each folder: rows of :data:`margo.report.columns.SWEEPS`"""
     durations: tuple[str, list[dict]] | None
     """``(folder, words)`` of the alignment with the most mixtures"""
+    places: dict[tuple, Path]
+    """Folder of each score, by system, mixtures and set (of those without a task)"""
 
     @property
     def results(self) -> dict:
@@ -101,7 +103,9 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
         weights=in_order(read_weights(exp), systems),
         sweeps=in_order(read_sweeps(exp), systems),
         durations=read_durations(exp),
-    )
+        places={tuple(score[key] for key in ("system", "mixtures", "set")): folder
+                for folder, score in scores if "task" not in score},
+    )  # fmt: skip
 
 
 def read_corpus(exp: Path) -> tuple[str, bool]:
@@ -192,14 +196,21 @@ def start_of(folder: Path, score: dict, systems: Systems) -> tuple[str, bool]:
 
 
 def model_of(folder: Path) -> dict | None:
-    """The record of the one model that a score is of, also where the run was moved as a whole."""
+    """The record of the one model that a score is of."""
+    model = model_folder(folder)
+    return record.read(model) if model else None
+
+
+def model_folder(folder: Path) -> Path | None:
+    """Where the one model is that a score is of, also where the run was moved as a whole."""
     place = next((each for each in (folder, *folder.parents[:3]) if (each / record.NAME).exists()), None)
     options = ((record.of(folder) or {}).get("options") or {}) if place else {}
     model = options.get("model")
     model = model[0] if isinstance(model, list) and len(model) == 1 else model
     if not isinstance(model, str) or not model or not options.get("out"):
         return None
-    return record.read(place / os.path.relpath(model, options["out"])) or record.read(model)
+    beside = place / os.path.relpath(model, options["out"])
+    return beside if record.read(beside) else Path(model)
 
 
 def read_weights(exp: Path) -> list[dict]:

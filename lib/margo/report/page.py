@@ -1,4 +1,4 @@
-"""``report.html``: one self-contained page, no scripts, light and dark."""
+"""``report.html``: one self-contained page, light and dark; its script only sorts and copies."""
 
 from html import escape
 
@@ -6,16 +6,32 @@ from margo.formats.systems import Systems, system_of
 from margo.knobs import is_number
 from margo.report import svg
 from margo.report.collect import Report
-from margo.report.columns import LEVEL, MEASURES, headings, shown
+from margo.report.columns import LEVEL, MEASURES, headings, measure, shown
+from margo.report.errors_of import Details, confusion_plot, example, pairs
+from margo.report.script import SCRIPT
 from margo.report.style import STYLE
 from margo.report.text import SYNTHETIC, durations, heading, protocol, side_tables, sizes, versions
 
 COLOUR_RULES = "".join(f".c{n} {{ stroke: var(--c{n}); }} .f{n} {{ fill: var(--c{n}); }} " for n in range(svg.COLOURS))
 FIRST = '<tr class="first">'  # of a system
+TERMS = {
+    "WER": "word error rate: substituted, deleted and inserted words, in per cent of the words said",
+    "PER": "phone error rate: substituted, deleted and inserted phones, in per cent of the phones said",
+    "error": "samples given a wrong class, in per cent",
+    "SER": "string error rate: utterances with any error, in per cent",
+    "95 %": "interval that holds the true rate in 95 of 100 such tests, by bootstrap",
+    "p": "how often chance alone would make two systems differ as much as these do; below 0.05 it is coloured",
+    "mix": "Gaussians (mixture components) of each state or class",
+    "vs ML, vs start": "change of the errors against maximum likelihood, and against the model that training started "
+    "from; less is better",
+    "paper": "what the paper reports for the same system",
+    "nats": "natural logarithms of likelihood: 1 nat more is 2.7 times as likely",
+    "objective": "what training makes larger (or, as a loss, smaller), per frame or utterance",
+}
 
 
-def page(report: Report) -> str:
-    """The whole page."""
+def page(report: Report, details: Details | None = None) -> str:
+    """The whole page; ``details`` are of the system whose errors are shown one by one."""
     corpus = f"{report.corpus} (synthetic)" if report.synthetic else report.corpus
     body = [f"<h1>{escape(report.recipe)}</h1>", f'<p class="soft">Corpus: {escape(corpus)}</p>']
     if report.synthetic:
@@ -25,13 +41,14 @@ def page(report: Report) -> str:
         body.append(results_section(heading(task, name, measured), figures, rows, folded=name != "test"))
     for title, rows, note in side_tables(report):
         body.append(f"<h2>{escape(title)}</h2>{plain_table(rows)}<p>{escape(note)}</p>")
+    body += details_section(details) if details else []
     body += glossary_section(report) + curves_section(report) + plots_section(report)
     body += protocol_section(report) + provenance_section(report)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(report.recipe)}: results</title><style>{STYLE}{COLOUR_RULES}</style></head>\n"
-        f"<body><main>\n" + "\n".join(body) + "\n</main></body></html>\n"
+        f"<body><main>\n" + "\n".join(body) + f"\n</main><script>{SCRIPT}</script></body></html>\n"
     )
 
 
@@ -99,15 +116,50 @@ def cell(value, kind: str = "", hint: str = "", words: bool = False) -> str:
     return f'<td class="{look}"{title}>{escape(str(value))}</td>'
 
 
-def plain_table(rows: list[list[str]]) -> str:
-    """A table of text whose first row is its head and whose first column holds words."""
+def plain_table(rows: list[list[str]], words: int = 1) -> str:
+    """A table of text whose first row is its head and whose first column, or so many, holds words."""
     head, *rows = rows
-    return table(head, [f"<tr>{cell(name, words=True)}{''.join(map(cell, cells))}</tr>" for name, *cells in rows])
+    lines = ["".join(cell(value, words=place < words) for place, value in enumerate(row)) for row in rows]
+    return table(head, [f"<tr>{line}</tr>" for line in lines], tuple(range(words)))
+
+
+def details_section(details: Details) -> list[str]:
+    """Confusions, speakers, and wrong utterances of one system."""
+    row, wrong = details.row, len(details.wrong)
+    name = f"{row['system']}, {row['mixtures']} mix, {row['set']} set"
+    parts = [f"<h2>Errors of {escape(name)}</h2>",
+             f'<p class="soft">The system with the fewest errors on dev, where that was scored: {row["errors"]} errors '
+             f"in {row['total']}.</p>"]  # fmt: skip
+    if row["errors"]:
+        plot = confusion_plot(details)
+        drawn = figure(plot) if plot else ""
+        parts.append(f'<h3>Confusions</h3><div class="sides"><div>{plain_table(pairs(details), 2)}</div>{drawn}</div>')
+    if details.speakers:
+        keys = ("speaker", "utterances", "words", "errors", "wrong")
+        rows = [[*(str(each[key]) for key in keys), f"{each['percent']:.2f}"] for each in details.speakers]
+        units = "phones" if measure(row) == "per" else "words"
+        table = plain_table([["speaker", "utterances", units, "errors", "wrong utterances", "%"], *rows])
+        summary = f"<summary>{len(rows)} speakers, the worst first</summary>"
+        parts.append(f"<h3>Speakers</h3><details{' open' * (len(rows) <= 12)}>{summary}{table}</details>")
+    if details.examples:
+        shown = "".join(map(example, details.examples))
+        told = f"{len(details.examples)} of {wrong} utterances that were not understood, those with most errors first."
+        parts.append(f'<h3>Wrong utterances</h3><p class="soft">{told} Both strings are aligned by force; what is '
+                     f'in colour is wrong.</p><div class="examples">{shown}</div>')  # fmt: skip
+    return parts
 
 
 def glossary_section(report: Report) -> list[str]:
-    terms = [f"<dt>{escape(name)}</dt><dd>{escape(what)}</dd>" for name, what in report.glossary().items()]
-    return [f"<h2>Systems</h2><dl>{''.join(terms)}</dl>"] if terms else []
+    """The systems there are, and the terms that this page uses."""
+    systems = [f"<dt>{escape(name)}</dt><dd>{escape(what)}</dd>" for name, what in report.glossary().items()]
+    used = {MEASURES[measure(row)] for row in report.rows}
+    used |= {"SER"} if any(row["ser"] for row in report.rows) else set()
+    used |= {"paper"} if report.paper else set()
+    named = [(term, what) for term, what in TERMS.items() if term in used or term not in ("WER", "PER", "error", "SER",
+             "paper")]  # fmt: skip
+    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(what)}</dd>" for term, what in named)
+    parts = [f"<h2>Systems</h2><dl>{''.join(systems)}</dl>"] if systems else []
+    return [*parts, f"<h2>Glossary</h2><details><summary>{len(named)} terms</summary><dl>{terms}</dl></details>"]
 
 
 def curves_section(report: Report) -> list[str]:
@@ -121,7 +173,8 @@ def curves_section(report: Report) -> list[str]:
         system = "/".join(filter(None, [key[0], key[2]]))
         runs = dict(sorted(systems[key].items(), key=lambda item: (len(item[0]), item[0])))
         figures += [figure(plot) for what in curve_keys(runs) if (plot := curve(system, what, runs))]
-    return ["<h2>Learning curves</h2>", f'<div class="plots">{"".join(figures)}</div>'] if figures else []
+    folded = f'<details><summary>{len(figures)} plots</summary><div class="plots">{"".join(figures)}</div></details>'
+    return ["<h2>Learning curves</h2>", folded] if figures else []
 
 
 def curve_place(folder: str, systems: Systems) -> tuple[tuple, str]:

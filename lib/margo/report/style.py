@@ -3,10 +3,12 @@
 STYLE = """
 :root { color-scheme: light dark; --page: #fcfcfb; --card: #ffffff; --ink: #1d2129; --soft: #5c6470; --rule: #dfe2e6;
   --accent: #2563a8; --warn: #8a4b00; --warn-page: #fff4e0; --good: #19703e; --bad: #a8322a;
+  --shade: rgb(30 34 40 / .22);
   --c0: #30343b; --c1: #0072b2; --c2: #d55e00; --c3: #009e73; --c4: #b5519c; --c5: #b58900; --c6: #3f9ccb;
   --c7: #7a6a58; }
 @media (prefers-color-scheme: dark) { :root { --page: #14171b; --card: #1b1f25; --ink: #e6e8eb; --soft: #9aa3ae;
   --rule: #323842; --accent: #7db5ee; --warn: #ffc978; --warn-page: #3a2a10; --good: #69c68f; --bad: #ef8a82;
+  --shade: rgb(255 255 255 / .26);
   --c0: #d5d9df; --c1: #56a8e0; --c2: #f08a45; --c3: #35c79b; --c4: #dd8fcb; --c5: #e0bb3f; --c6: #86cdf2;
   --c7: #bba88f; } }
 * { box-sizing: border-box; }
@@ -22,7 +24,39 @@ p { max-width: 46rem; } .soft, figcaption, caption { color: var(--soft); }
 pre { background: var(--card); border: 1px solid var(--rule); border-radius: 6px; padding: .7rem 1rem;
   overflow-x: auto;
   font-size: .88rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .92rem;
+.scroll { overflow-x: auto; background:
+  linear-gradient(to right, var(--page) 40%, transparent) 0 0 / 2.5rem 100% no-repeat local,
+  linear-gradient(to left, var(--page) 40%, transparent) 100% 0 / 2.5rem 100% no-repeat local,
+  linear-gradient(to right, var(--shade), transparent) 0 0 / .9rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--shade), transparent) 100% 0 / .9rem 100% no-repeat scroll; }
+.bar { display: flex; gap: 1rem; align-items: center; min-height: 1.6rem; }
+.more { font-size: .8rem; color: var(--accent); } [hidden] { display: none; }
+.copy { font: .78rem/1 inherit; font-size: .78rem; color: var(--soft); background: none; cursor: pointer;
+  border: 1px solid var(--rule); border-radius: 5px; padding: .3rem .55rem; margin: .3rem 0; }
+.copy:hover { color: var(--accent); border-color: var(--accent); }
+th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; }
+th button:hover { color: var(--accent); } th[aria-sort] button { color: var(--ink); }
+th[aria-sort=ascending] button::after { content: " \\2191"; } th[aria-sort=descending] button::after
+  { content: " \\2193"; } .sorted tr.first td { border-top: 0; }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1.2rem;
+  align-items: start; } .sides > * { min-width: 0; }
+.sides figure { max-width: 25rem; } .sides .cell { stroke: var(--rule); stroke-width: .6; }
+.examples { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1rem; }
+.examples > * { min-width: 0; } .example h3 { overflow-wrap: anywhere; }
+.example p { font-size: .82rem; margin: .4rem 0 0; }
+audio { width: 100%; height: 36px; margin: .2rem 0 .4rem; }
+.lane { display: grid; grid-template-columns: 3.2rem 1fr; align-items: center; margin: 2px 0; }
+.lane > b { font-size: .75rem; font-weight: 400; color: var(--soft); } .lane > div { position: relative;
+  min-height: 1.5rem; min-width: 0; }
+.lane span { position: absolute; top: 0; bottom: 0; font-size: .8rem; line-height: 1.5rem; text-align: center;
+  overflow: hidden; text-overflow: ellipsis; white-space: nowrap; border-radius: 3px; border: 1px solid var(--card);
+  background: color-mix(in srgb, var(--soft) 18%, transparent); }
+.lane .off { background: color-mix(in srgb, var(--bad) 30%, transparent); color: var(--bad); font-weight: 600; }
+.lane.said .off { background: color-mix(in srgb, var(--good) 26%, transparent); color: var(--good); }
+.wave svg { height: 48px; } .wave path { stroke: var(--accent); stroke-width: 1; vector-effect: non-scaling-stroke; }
+.shades img { display: block; width: 100%; height: 84px; mix-blend-mode: multiply; }
+table { border-collapse: collapse; font-size: .92rem;
   font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; color: var(--soft); font-size: .82rem; padding: .3rem .9rem .3rem 0;
   border-bottom: 1px solid var(--rule); white-space: nowrap; }
@@ -50,11 +84,12 @@ svg text { font-family: inherit; fill: var(--soft); } .tick { font-size: 10.5px;
 .paper { stroke-width: 1.6; } .steps { fill-opacity: .14; } .region { fill-opacity: .22; }
   .cell { fill: var(--accent); shape-rendering: crispEdges; }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--accent); } code { font-size: .86em; }
+@media (prefers-color-scheme: dark) { .shades img { filter: invert(1); mix-blend-mode: screen; } }
 @media (max-width: 600px) { main { padding: 1.5rem 1rem 3rem; } table { font-size: .82rem; }
   td, th { padding-right: .6rem; } }
 @media print { :root { font-size: 12px; } body { font-size: 1rem; background: none; } main { padding: 0; }
   figure, tr { break-inside: avoid; } h2, h3, thead { break-after: avoid; }
   details::details-content { content-visibility: visible; block-size: auto; }
-  summary, details.steps { display: none; } pre { white-space: pre-wrap; }
+  summary, details.steps, .bar, .copy, audio { display: none; } pre { white-space: pre-wrap; }
   td, th { padding-right: .6rem; } .plots { grid-template-columns: 1fr 1fr 1fr; } }
 """

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 COLOURS = 8
@@ -24,6 +24,7 @@ class Axis:
     start: float
     end: float
     log: bool = False
+    whole: bool = False  # as iterations are
 
     def __call__(self, value: float) -> float:
         scale = math.log10 if self.log else float
@@ -33,6 +34,8 @@ class Axis:
     def labels(self) -> dict[float, str]:
         """Ticks and what stands beside them."""
         places = (log_ticks if self.log else ticks)(self.low, self.high)
+        if self.whole:
+            places = [place for place in places if place == int(place)] or [round(self.low)]
         return dict(zip(places, numbers(places, even=not self.log)))
 
 
@@ -118,6 +121,7 @@ def svg(parts: Sequence[str], title: str, width: int = WIDTH, height: int = HEIG
 def area(xs, ys, plot: dict, zero: bool = False) -> tuple[Axis, Axis]:
     """Axes for the plotting area."""
     x = axis(xs, LEFT, WIDTH - RIGHT, plot.get("x_log", False))
+    x = replace(x, whole=plot.get("x_label") in ("iteration", "epoch"))
     y = axis(ys, HEIGHT - BOTTOM, TOP, plot.get("y_log", False), zero)
     return x, y
 

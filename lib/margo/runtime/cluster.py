@@ -195,8 +195,9 @@ class Dask:
             try:
                 return future.result(timeout=TICK)
             except TimeoutError:
-                if not future.done():
-                    self.wait_for_workers()
+                if future.status == "error":  # it is the chunk's own
+                    raise
+                self.wait_for_workers()
             except KilledWorker as error:
                 raise MargoError(f"{self.name}: {error.allowed_failures + 1} workers died on one chunk, as when memory "
                                  "runs out: run the same command again with more memory; what is finished is kept"

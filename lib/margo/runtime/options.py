@@ -116,9 +116,9 @@ def needed(other: str, wanted) -> str:
 
 def make_parser(name: str, description: str, options_class, declared: dict, hints: dict) -> Parser:
     text, _, example = (description or "").partition("\nExample:")
-    required = sorted((each for each in declared.values() if each.default is MISSING),
-                      key=lambda each: each.metadata.get("positional", False))  # fmt: skip
-    usage = " ".join([name, *(usage_of(each, hints[each.name]) for each in required), "[options]"])
+    told = sorted((each for each in declared.values() if each.default is MISSING or each.metadata.get("positional")),
+                  key=lambda each: each.metadata.get("positional", False))  # fmt: skip
+    usage = " ".join([name, *(usage_of(each, hints[each.name]) for each in told), "[options]"])
     parser = Parser(
         prog=name, usage=usage, description=text, allow_abbrev=False, add_help=False,
         epilog=example and f"example:\n  {example.strip()}", formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -153,7 +153,8 @@ def placeholder(declared, hint) -> str:
 
 def usage_of(declared, hint) -> str:
     if declared.metadata.get("positional"):
-        return declared.name.upper() + " ..." * kind_of(hint)[1]
+        name = declared.name.upper() + " ..." * kind_of(hint)[1]
+        return name if declared.default is MISSING else f"[{name}]"
     return f"{shown(declared)} {placeholder(declared, hint)}"
 
 

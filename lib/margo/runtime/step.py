@@ -23,7 +23,8 @@ from margo.runtime.options import RUNNING, parse
 
 EXTRAS = {"classify": "sklearn optuna h5py", "solvers": "cvxpy clarabel scs", "mosek": "mosek", "sphere": "av",
           "cluster": "distributed dask_jobqueue threadpoolctl", "corpora": "espeakng_loader", "pandas": "pandas",
-          "elan": "pympi", "augment": "librosa", "lhotse": "lhotse"}  # fmt: skip
+          "elan": "pympi", "augment": "librosa", "lhotse": "lhotse", "serve": "starlette uvicorn",
+          "live": "sounddevice"}  # fmt: skip
 WANTED = {  # the file that a folder of such a step must have, whoever made it
     "make_mfcc": "feats.scp", "train_ml": "model.npz", "train_gmm": "model.npz", "nbest": "nbest.jsonl",
     "decode": "hyp", "align": "ali.ctm",
@@ -119,6 +120,9 @@ class Step:
             lacks = lacks or f"no file {wanted}"
         elif folder.is_dir() and not any(folder.iterdir()):
             lacks = lacks or "an empty folder"
+        inside = sorted(path.parent.name for path in folder.glob(f"*/{wanted}")) if lacks == f"no file {wanted}" else []
+        if inside:  # the folder above was named: no stage is wanting
+            raise MargoError(f"{folder}: {lacks}; there is one in each of its folders {' '.join(inside)}")
         changed = "" if lacks else record.altered(folder, current)
         if lacks or changed:
             stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)

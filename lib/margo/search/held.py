@@ -1,29 +1,64 @@
-"""Words that are a sound held too long to be one: hum, hiss and digital silence, which some state of a word fits."""
+"""Words against sounds that are none: hum, hiss, clicks, which some string of words must always fit best."""
 
 import numpy as np
+from scipy.optimize import minimize
 
 from margo.model.graph import Graph
 from margo.search.viterbi import Path
 
-# Of a held sound: of 5283 words (4940 of them synthetic) the least likely dwell had -36; a minute of noise has -800 or
-# less.
-LOG_PRIOR = -40.0
+LEAST = np.array([-60.0, -5.0, -40.0])  # less tells no more
+RIDGE = 1e-3
+# Of models that were not calibrated: dwells alone, against a prior of e^-40. Of 5283 words (4940 of them synthetic) the
+# least likely dwell had -36; a minute of noise has -800 or less.
+BELIEF = (40.0, 1.0, 0.0, 0.0)
+SPEECH = 0.85  # probability that somebody speaks, before anything is heard
 
 
-def word_odds(graph: Graph, path: Path) -> np.ndarray:
-    """Probability [len(path.words)] that each word is one, against its longest dwell in a state being a held sound.
+def evidence(graph: Graph, log_likelihoods: np.ndarray, path: Path) -> np.ndarray:
+    """Of each word of a path ``[dwell, rest, fit]``, all 0 at best, [W, 3].
 
-    A state that is left with probability 1 - a is held for d frames or more with probability a^(d - 1). The path that
-    competes stays in the same state for ever, so that frames score alike, and has the prior P:
-    ``a^(d - 1) / (a^(d - 1) + P)``.
+    dwell: log probability of its least likely dwell in a state, ``(d - 1) log a`` where the state is kept with
+    probability a; a held sound stays in the one state that fits it. rest: log of the share of frames in all other
+    states than the longest. fit: log-likelihood of the state's frames, less that of whichever state of the model fits
+    each best, as a mean over the frames of a state and then over the states: those that a held sound only hurries
+    through count as much as the one that it stays in.
     """
-    arcs, odds = graph.arcs, np.ones(len(path.words))
-    stay = np.where(arcs.stay_arc >= 0, arcs.log_prob[arcs.stay_arc], -np.inf)
-    for number, word in enumerate(path.words):
-        nodes = path.nodes[word.start : word.end]
-        starts = np.flatnonzero(np.diff(nodes, prepend=-1))
-        dwells = np.diff(starts, append=len(nodes))
-        longer = dwells > 1
-        logs = (dwells[longer] - 1) * stay[nodes[starts[longer]]]
-        odds[number] = 1 / (1 + np.exp(min(LOG_PRIOR - logs.min(initial=0.0), 700.0)))
-    return odds
+    arcs = graph.arcs
+    scores = log_likelihoods[np.arange(len(path.nodes)), arcs.column[path.nodes]] - log_likelihoods.max(axis=1)
+    stay = np.where(arcs.stay_arc >= 0, arcs.log_prob[arcs.stay_arc], 0.0)[path.nodes]
+    rows = []
+    for word in path.words:
+        starts = np.flatnonzero(np.diff(path.nodes[word.start : word.end], prepend=-1))
+        if len(starts) == 0:  # a word without frames
+            rows.append(LEAST)
+            continue
+        dwells = np.diff(starts, append=word.end - word.start)
+        fits = np.add.reduceat(scores[word.start : word.end], starts) / dwells
+        rest = np.log(max(1 - dwells.max() / dwells.sum(), 1e-9))
+        rows.append([((dwells - 1) * stay[word.start + starts]).min(), rest, fits.mean()])
+    return np.maximum(np.reshape(rows, (-1, 3)), LEAST)
+
+
+def word_odds(seen: np.ndarray, belief) -> np.ndarray:
+    """Probability [W] that each word is one, of its evidence [W, 3]: ``1 / (1 + exp(-(b + u . seen)))``, of the
+    ``belief`` ``(b, *u)``."""
+    return 1 / (1 + np.exp(-np.clip(belief[0] + seen @ np.asarray(belief[1:]), -500, 500)))
+
+
+def fitted(words: np.ndarray, sounds: np.ndarray) -> tuple[float, ...]:
+    """The belief under which words [N, 3] and sounds [M, 3] are likeliest to be what they are.
+
+    ``u >= 0``: a better fit never makes a word less one. The words together count as much as ``SPEECH`` says.
+    """
+    x = np.concatenate([words, sounds])
+    signs = np.repeat([1.0, -1.0], [len(words), len(sounds)])
+    shares = np.repeat([SPEECH / len(words), (1 - SPEECH) / len(sounds)], [len(words), len(sounds)])
+
+    def loss(belief):
+        margins = signs * (belief[0] + x @ belief[1:])
+        slopes = -signs * shares / (1 + np.exp(np.clip(margins, -500, 500)))
+        value = shares @ np.logaddexp(0, -margins) + RIDGE * belief[1:] @ belief[1:]
+        return value, np.concatenate([[slopes.sum()], x.T @ slopes + 2 * RIDGE * belief[1:]])
+
+    bounds = [(None, None), *[(0, None)] * x.shape[1]]
+    return tuple(minimize(loss, np.full(len(bounds), 0.1), jac=True, method="L-BFGS-B", bounds=bounds).x.tolist())

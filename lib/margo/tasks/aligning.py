@@ -71,8 +71,12 @@ def beside(audio, tier: str = "", words: str | None = None) -> Said:
 
 def recordings(folder, tier: str = "") -> tuple[list[Said], list[str]]:
     """All recordings below ``folder`` with their words, and what is wrong with the others."""
-    said, faults = [], []
+    said, faults, seen = [], [], set()
     for audio in sorted(path for path in Path(folder).rglob("*") if path.suffix.lower() in AUDIO):
+        if audio.with_suffix("") in seen:
+            faults.append(f"{audio}: another recording is called {audio.stem}, too")
+            continue
+        seen.add(audio.with_suffix(""))
         try:
             said.append(beside(audio, tier))
         except MargoError as error:
@@ -90,14 +94,17 @@ def timed(model: Recogniser, channel: int | None, said: Said) -> Timed | str:
         pieces = [Interval(0.0, seconds, said.words)] if said.words is not None else said.kept[said.tier]
         for piece in pieces:
             first, last = round(piece.start * rate), round(piece.end * rate)
-            found = model.align((samples[first:last], rate), known(piece.label, model.hmms.lexicon))
+            try:
+                found = model.align((samples[first:last], rate), known(piece.label, model.hmms.lexicon))
+            except MargoError as error:
+                where = f"{piece.start:.3f} to {piece.end:.3f} s: " if said.tier else ""
+                raise MargoError(where + str(error).removeprefix("samples: ")) from None
             own = intervals(found["units"], piece, seconds)
             words += intervals(found["words"], piece, seconds, [unit["end"] for unit in own])
             units += own
         return Timed(said, seconds, words, units)
     except MargoError as error:
-        words = str(error).removeprefix("samples: ")
-        return words if words.startswith(str(said.audio)) else f"{said.audio}: {words}"
+        return str(error) if str(error).startswith(str(said.audio)) else f"{said.audio}: {error}"
 
 
 def intervals(rows: list[dict], piece: Interval, seconds: float, ends=()) -> list[dict]:

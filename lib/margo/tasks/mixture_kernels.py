@@ -6,14 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
+from margo.classify.ebw_training import EbwOptions, begin, iterate
+from margo.classify.gmm import Classifier
 from margo.errors import MargoError
 from margo.formats.atomic import read_npz, write_npz, write_text
-from margo.formats.reading import fitting, reading
+from margo.formats.reading import fitting, read_json_lines, reading
 from margo.formats.samples import Samples, read_samples
+from margo.gaussian.mixtures import log_mixtures
+from margo.gaussian.pool import GaussianPool
 from margo.kernel import pairs
 from margo.kernel.artificial import bayes
 from margo.kernel.scorespace import fit_mixtures
-from margo.kernel.selection import classify, families
+from margo.kernel.selection import WHOLE, classify, decide_whole, families, kernel_features, study_codes
 from margo.runtime.parallel import map_chunks
 from margo.tasks.scoring import score_classes
 from margo.tasks.sweeping import cells_over, dots, region
@@ -51,13 +55,19 @@ def train_run(options, task) -> tuple[dict, list[dict]]:
     return arrays, lines
 
 
+def tracks_of(lines: list[dict]) -> dict[tuple, list[dict]]:
+    """The lines of each run and pair, in order."""
+    tracks: dict[tuple, list[dict]] = {}
+    for line in lines:
+        tracks.setdefault((line["run"], *line["pair"]), []).append(line)
+    return tracks
+
+
 def summed(lines: list[dict]) -> list[dict]:
     """Progress over iterations: W summed over pairs (a pair that ended keeps its last), averaged over runs."""
     last = max(line["iteration"] for line in lines)
     runs = 1 + max(line["run"] for line in lines)
-    tracks: dict[tuple, list[dict]] = {}
-    for line in lines:
-        tracks.setdefault((line["run"], *line["pair"]), []).append(line)
+    tracks = tracks_of(lines)
     progress = []
     for iteration in range(last + 1):
         now = [track[min(iteration, len(track) - 1)] for track in tracks.values()]
@@ -70,8 +80,57 @@ def summed(lines: list[dict]) -> list[dict]:
     return progress
 
 
+def ends(lines: list[dict]) -> tuple[dict, dict, float]:
+    """``(before, after, steps)`` of one experiment: W, margin and support vectors of its pairs, averaged over all."""
+    tracks = tracks_of(lines)
+
+    def mean(place):
+        keys = ("objective", "margin", "support")
+        return {key: float(np.mean([track[place][key] for track in tracks.values()])) for key in keys}
+
+    return mean(0), mean(-1), float(np.mean([len(track) - 1 for track in tracks.values()]))
+
+
+def margins_table(title: str, held: list[tuple[str, int, list[dict]]], paper) -> dict:
+    """[L04] Tables 3 and 4 without the errors: objective, margin, support vectors and iterations of systems, each as
+    ``(name, mixtures, lines)``, beside what ``paper`` prints, where it does."""
+
+    def printed(system, mixtures, metric, digits):
+        found = paper and paper.find(system, mixtures, "train", metric, "")
+        return f" ({found.percent:.{digits}f})" if found else ""
+
+    cells = []
+    for name, mixtures, lines in held:
+        before, after, steps = ends(lines)
+        row = [name, str(mixtures)]
+        for metric, digits in (("objective", 1), ("margin", 2)):
+            row += [f"{one[metric]:.{digits}f}{printed(name + more, mixtures, metric, digits)}"
+                    for one, more in ((before, "-init"), (after, ""))]  # fmt: skip
+        row.append(f"{before['support']:.0f} -> {after['support']:.0f}")
+        row.append(f"{steps:.0f}{printed(name, mixtures, 'iterations', 0)}")
+        cells.append(row)
+    columns = ["system", "mix", "W before", "W after", "margin before", "margin after", "support vectors", "steps"]
+    note = "Means over runs and pairs; in brackets what the paper prints. Steps are those taken and those undone."
+    return {"title": title, "kind": "table", "columns": columns, "cells": cells, "note": note}
+
+
+def descent_plot(title: str, held: list[tuple[str, list[dict]]]) -> dict:
+    """[L04] Figure 4: W by iteration of the first run, a line an experiment ``(name, lines)``."""
+    series = []
+    for name, lines in held:
+        values = [line["objective"] for line in lines if line["run"] == 0]
+        series.append({"name": name, "x": list(range(len(values))), "y": values})
+    return {"title": title, "kind": "line", "series": series, "x_label": "iteration", "y_label": "W"}
+
+
 def write_lines(path, lines: list[dict]) -> None:
     write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def read_lines(folder) -> list[dict]:
+    """Every step of every pair, as ``pairs.jsonl`` of a folder tells it."""
+    layout = {"run": int, "pair": [int], "objective": float, "margin": float, "support": int}
+    return read_json_lines(Path(folder) / "pairs.jsonl", layout)
 
 
 def write_systems(path, meta: dict, arrays: dict[str, np.ndarray]) -> None:
@@ -90,6 +149,22 @@ def read_systems(folder) -> tuple[dict, list[tuple[pairs.PairSystem, pairs.PairS
 
     with reading(path, "a model of train_kernel"):
         return meta, [(system(f"initial{run}_"), system(f"final{run}_")) for run in range(meta["runs"])]
+
+
+def train_mmi(pool: GaussianPool, samples: Samples) -> Classifier:
+    """The mixtures trained on by MMI, by extended Baum-Welch ([L04] (2), Table 2): the best of its iterates."""
+    options = EbwOptions(criterion="cl", backtrack=True)
+    priors = np.bincount(samples.y) / len(samples.y)
+    state = begin(Classifier(pool, np.log(priors)), samples.x, samples.y, options)
+    for _ in range(options.iterations):
+        state, _, done = iterate(state, samples.x, samples.y, options)
+        if done:
+            break
+    return state.best
+
+
+def classify_mmi(model: Classifier, x) -> np.ndarray:
+    return (log_mixtures(model.pool, x) + model.log_priors).argmax(1)
 
 
 def write_result(step, system: str, mixtures: int, split: str, truths, predictions, groups, seconds=None, extra=None):
@@ -151,6 +226,44 @@ def tried_plot(system: str, settings: list, shares: np.ndarray, note: str) -> di
             "values": np.round(100 * least, 1).tolist(), "rows": rows, "columns": columns,
             "x_label": "mixtures and variances", "y_label": "machines, score-space and kernel",
             "note": f"Chosen: {note}."}  # fmt: skip
+
+
+def scheme_tables(files: dict[str, Samples], setting, options) -> list[dict]:
+    """Tables of output codes by length and assignment, and of the passes of all-in-one machines by their start, on the
+    mixtures of the first EM start."""
+    train, test = files["train"], files["test"]
+    rng = np.random.default_rng([options.seed, 0])
+    pool = fit_mixtures(train.x, train.y, *setting.mixture[:1], rng, *setting.mixture[1:])
+    both = np.concatenate([train.x, test.x])
+    rows = kernel_features(log_mixtures(pool, both), len(train.y), 0.0)
+    return tables_of_schemes(rows, train.y, log_mixtures(pool, test.x), test.y, options)
+
+
+def tables_of_schemes(rows, y, log_lik, truth, options) -> list[dict]:
+    """The same of features ``rows`` of any kind, of which the first train, as :func:`decide_rows` takes them."""
+    tables, total, most = [], len(truth), 2 ** int(y.max()) - 1
+    if options.assignments:
+        rng = np.random.default_rng([options.seed, 1])
+        lengths = [bits for bits in options.lengths if bits <= most]
+        found = study_codes(rows, y, log_lik, truth, lengths, options.assignments, rng, options.cost)
+        cells = [[str(one["bits"]), str(one["distance"]), f"{100 * np.mean(one['errors']) / total:.2f}",
+                  f"{100 * min(one['errors']) / total:.2f} to {100 * max(one['errors']) / total:.2f}"]
+                 for one in found]  # fmt: skip
+        note = f"Each code given to the classes in {options.assignments} ways; the machines are as many as the bits."
+        columns = ["bits", "smallest distance", "test error %", "over assignments"]
+        tables.append({"title": "Output codes", "kind": "table", "columns": columns, "cells": cells, "note": note})
+    cells = []
+    for scheme in WHOLE:
+        cold, warm = (decide_whole(rows, y, scheme, options.cost, start, tolerance=1e-2, max_epochs=3000)
+                      for start in (False, True))  # fmt: skip
+        wrong = [int((made.argmax(1) != truth).sum()) for made, _ in (cold, warm)]
+        passes = [str(made.epochs) for _, made in (cold, warm)]
+        values = [f"{made.objective:.2f}" for _, made in (cold, warm)]
+        cells.append([scheme, *passes, *values, f"{100 * wrong[0] / total:.2f} / {100 * wrong[1] / total:.2f}"])
+    columns = ["machine", "passes from nothing", "from pairs", "W", "W from pairs", "test error %"]
+    note = "Passes over the samples until no multiplier gains a hundredth of the margin; started as Hill does."
+    tables.append({"title": "All-in-one machines", "kind": "table", "columns": columns, "cells": cells, "note": note})
+    return tables
 
 
 def in_words(setting) -> str:

@@ -1,25 +1,54 @@
 """Audio to words with a trained model's folder alone."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from margo.errors import MargoError
-from margo.formats.audio import read_audio
+from margo.formats.audio import audio_info, read_audio
 from margo.formats.models import read_model
-from margo.formats.reading import file_in
+from margo.formats.reading import file_in, fitting
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, weighed_grammar
-from margo.model.graph import align_graph, isolated_graph
+from margo.model.graph import Graph, align_graph, isolated_graph
+from margo.model.hmm import HmmSet
 from margo.search.confidence import confidences
-from margo.search.held import word_odds
-from margo.search.viterbi import align, viterbi, viterbi_score
+from margo.search.held import BELIEF, evidence, word_odds
+from margo.search.nbest import nbest
+from margo.search.viterbi import Path, align, viterbi, viterbi_score
 from margo.signal.front_end import options_of
 from margo.signal.mfcc import compute_features
-from margo.signal.quiet_cuts import pieces
+from margo.signal.pictures import envelope, spectrogram
+from margo.signal.quiet_cuts import LONGEST, pieces
 from margo.signal.times import boundary_times
 
-SURE = 0.5  # a word that is rather a held sound than a word is left out
+SCALE = 0.1  # of acoustic scores in confidences, for models that were not calibrated (margo.tasks.calibrating)
+SURE = 0.02  # a word that is hardly one is left out; less sure ones have little confidence
+CHOSEN = {"scale?": float, "belief?": [float]}  # of margo.tasks.calibrating
+CELLS = 20_000_000  # frames times nodes of the graph, up to which a runner-up is looked for: 160 MB
+COLUMNS, ROWS = 900, 96  # of pictures, at most
+
+
+class Heard(NamedTuple):
+    """A recording of T frames as a model hears it."""
+
+    scores: np.ndarray  # [T, S'] log-likelihoods of the graph's states
+    path: Path | None  # None: silence
+    score: float
+    words: list[dict]
+    odds: np.ndarray  # [W] that each is a word
+
+
+def pause_graph(hmms: HmmSet) -> Graph | None:
+    """Silence from beginning to end, which competes with all that has words; None where the model has none."""
+    quiet = hmms.silence
+    return quiet and isolated_graph(replace(hmms, lexicon={quiet: (quiet,)}, silence=None))
+
+
+def quiet_score(graph: Graph, pause: Graph | None, scores: np.ndarray) -> float:
+    """Score of silence from beginning to end, of the graph's log-likelihoods [T, S']."""
+    return viterbi_score(pause, scores[:, np.searchsorted(graph.states, pause.states)]) if pause else -np.inf
 
 
 class Recogniser:
@@ -28,19 +57,18 @@ class Recogniser:
     A recording is a file's path, a file's bytes, or ``(samples [N], sample rate)``, scaled as 16-bit integers.
     """
 
-    def __init__(self, folder, confidence_scale: float = 0.1):
+    def __init__(self, folder, confidence_scale: float | None = None):
         path = file_in(folder, "model.npz")
         self.hmms = read_model(path)
         self.options = options_of(self.hmms.meta.get("features", {}), str(path))
         if self.options.cmvn == "speaker":
             raise MargoError(f"{folder}: the model expects features normalised per speaker, which one file cannot give")
         self.graph = recognition_graph(self.hmms)
-        self.weighed = recognition_graph(weighed_grammar(self.hmms, confidence_scale))  # as the frames' scores are
+        chosen = fitting(path, self.hmms.meta.get("confidence", {}), CHOSEN, "what a model holds of its confidence")
+        self.scale, self.belief = confidence_scale or chosen.get("scale", SCALE), chosen.get("belief", BELIEF)
+        self.weighed = recognition_graph(weighed_grammar(self.hmms, self.scale))  # as the frames' scores are
         self.scorer = scorer(self.hmms.pool, self.graph.states)
-        self.scale = confidence_scale
-        self.pause, quiet = None, self.hmms.silence
-        if quiet is not None:  # silence from beginning to end, which competes with all that has words
-            self.pause = isolated_graph(replace(self.hmms, lexicon={quiet: (quiet,)}, silence=None))
+        self.pause = pause_graph(self.hmms)
 
     def transcribe(self, recording, channel: int | None = None) -> dict:
         """``{"text", "score", "seconds", "words": [{"word", "start", "duration", "confidence"}]}`` of a recording.
@@ -52,14 +80,65 @@ class Recogniser:
         words, score = [], 0.0
         single = self.hmms.meta.get("grammar", {}).get("kind") == "isolated"
         for first, last in [(0, len(samples))] if single else pieces(samples, rate):
-            x = self._features(samples[first:last], rate, name)
-            if np.ptp(samples[first:last]) == 0:  # digital silence
-                continue
-            found, value = self._words(x, name)
-            words += [{**word, "start": round(word["start"] + first / rate, 3)} for word in found]
-            score += value
+            heard = self._heard(samples[first:last], rate, name)
+            kept = (word for word, odd in zip(heard.words, heard.odds) if odd >= SURE)
+            words += [{**word, "start": round(word["start"] + first / rate, 3)} for word in kept]
+            score += heard.score
         text = " ".join(word["word"] for word in words)
         return {"text": text, "score": round(score, 4), "seconds": round(len(samples) / rate, 3), "words": words}
+
+    def look(self, recording, channel: int | None = None, most: float = LONGEST, name: str = "") -> dict:
+        """As :meth:`transcribe` of ``most`` seconds at most, with what can be looked at; ``name`` stands in messages.
+
+        ``wave`` and ``spectrogram`` as :mod:`margo.signal.pictures` has them; ``times`` [T + 1] when frames begin;
+        ``path`` a ``[word, state of it]`` a frame, -1 in silence; ``second`` the next best string, its ``path`` and by
+        how many nats it is behind (``margin``); ``gain`` [T] by how many the frames so far favour the best;
+        ``doubted`` words that were heard and left out.
+        """
+        info = None if isinstance(recording, tuple) else audio_info(recording, name)
+        seconds = info.samples / info.sample_rate if info else len(recording[0]) / recording[1]
+        if seconds > most:  # before it is decoded, and so grows
+            raise MargoError(f"{name or 'recording'}: lasts {seconds:.1f} s, expected at most {most:g} s")
+        samples, rate, name = self._samples(recording, channel, name)
+        heard = self._heard(samples, rate, name)
+        kept = [word for word, odd in zip(heard.words, heard.odds) if odd >= SURE]
+        found = {"text": " ".join(word["word"] for word in kept), "score": round(heard.score, 4), "words": kept,
+                 "doubted": [word for word, odd in zip(heard.words, heard.odds) if odd < SURE],
+                 "seconds": round(len(samples) / rate, 3), "rate": rate, "path": [], "second": None, "gain": [],
+                 "times": boundary_times(self.hmms.meta["features"], len(heard.scores)).round(4).tolist(),
+                 "wave": envelope(samples, COLUMNS),
+                 "spectrogram": spectrogram(samples, rate, COLUMNS, ROWS)}  # fmt: skip
+        if heard.path is not None:
+            found["path"] = self._places(heard.path)
+            found |= self._runner_up(heard)
+        return found
+
+    def _runner_up(self, heard: Heard) -> dict:
+        if heard.scores.shape[0] * self.graph.n_nodes > CELLS:
+            return {}
+        best, *others = nbest(self.graph, heard.scores, 2)
+        if not others:
+            return {}
+        other = align(align_graph(self.hmms, others[0].names, self.graph.states), heard.scores)
+        at = boundary_times(self.hmms.meta["features"], len(heard.scores))
+        frames = np.arange(len(heard.scores))
+        columns = [np.searchsorted(self.graph.states, path.states) for path in (heard.path, other)]
+        gain = np.cumsum(heard.scores[frames, columns[0]] - heard.scores[frames, columns[1]])
+        words = [{"word": self.hmms.words[each.index], **_times(at, each)} for each in other.words]
+        second = {"text": " ".join(others[0].names), "words": words, "path": self._places(other),
+                  "margin": round(best.score - others[0].score, 3)}  # fmt: skip
+        return {"second": second, "gain": gain.round(2).tolist()}
+
+    def _places(self, path: Path) -> list[list[int]]:
+        """``[word, state of it]`` of every frame, both -1 outside of words."""
+        places = np.full((len(path.nodes), 2), -1)
+        for word in path.words:
+            places[word.start : word.end, 0], before = word.index, 0
+            for unit in (each for each in path.units if word.start <= each.start < word.end):
+                own, frames = self.hmms.units[unit.index].states, slice(unit.start, min(unit.end, word.end))
+                places[frames, 1] = before + np.argmax(own == path.states[frames, None], axis=1)
+                before += len(own)
+        return places.tolist()
 
     def align(self, recording, words, channel: int | None = None) -> dict:
         """As :meth:`transcribe`, where it is known that the ``words`` (a string of them, or their names) were said;
@@ -83,9 +162,9 @@ class Recogniser:
         x = recording if isinstance(recording, np.ndarray) else self._features(*self._samples(recording, None))
         return viterbi_score(self.graph, log_likelihoods(self.scorer, self.hmms.padded(x) if x is recording else x))
 
-    def _samples(self, recording, channel: int | None) -> tuple[np.ndarray, int, str]:
+    def _samples(self, recording, channel: int | None, name: str = "") -> tuple[np.ndarray, int, str]:
         if not isinstance(recording, tuple):
-            name = "standard input" if isinstance(recording, bytes) else str(recording)
+            name = name or ("standard input" if isinstance(recording, bytes) else str(recording))
             return *read_audio(recording, rate=self.options.sample_rate, channel=channel, name=name), name
         samples, rate = recording
         if self.options.sample_rate not in (0, rate):
@@ -98,20 +177,21 @@ class Recogniser:
         except MargoError as error:  # of samples, which do not know where they came from
             raise MargoError(f"{name}: {error}") from None
 
-    def _words(self, x: np.ndarray, name: str) -> tuple[list[dict], float]:
-        """The words of frames x [T, D] with times in seconds, and the score of the best path."""
+    def _heard(self, samples: np.ndarray, rate: int, name: str) -> Heard:
+        """All words of a piece, also those that may be none, with times in seconds."""
+        x = self._features(samples, rate, name)
         scores = log_likelihoods(self.scorer, x)
+        if np.ptp(samples) == 0:  # digital silence
+            return Heard(scores, None, 0.0, [], np.empty(0))
         path = viterbi(self.graph, scores)
         if path is None:
             raise MargoError(f"{name}: {len(x)} frames are too few for any word of the model")
-        if self.pause is not None:
-            quiet = viterbi_score(self.pause, scores[:, np.searchsorted(self.graph.states, self.pause.states)])
-            if quiet >= path.score:
-                return [], quiet
-        odds = word_odds(self.graph, path)
+        if (quiet := quiet_score(self.graph, self.pause, scores)) >= path.score:
+            return Heard(scores, None, quiet, [], np.empty(0))
+        odds = word_odds(evidence(self.graph, scores, path), self.belief)
         sure = confidences(self.weighed, scores, path.words, self.scale) * odds
         words = self._told(path, boundary_times(self.hmms.meta["features"], len(x)), sure)
-        return [word for word, odd in zip(words, odds) if odd >= SURE], path.score
+        return Heard(scores, path, path.score, words, odds)
 
     def _told(self, path, at: np.ndarray, sure: np.ndarray) -> list[dict]:
         return [{"word": self.hmms.words[each.index], **_times(at, each), "confidence": round(float(confidence), 4)}

@@ -1,7 +1,8 @@
 """A feature folder as chunks of utterances, for everything that passes over a corpus.
 
-Chunks are fixed by the data, so that sums over them do not depend on who made which. A chunk is light (names, words and
-places in an archive); its features are read where it is worked on.
+Chunks are fixed by the data, so that sums over them do not depend on who made which: so many utterances, or fewer that
+have so many frames. A chunk is light (names, words and places in an archive); its features are read where it is worked
+on.
 """
 
 import operator
@@ -17,19 +18,21 @@ from margo.formats.scratch import Scratch
 from margo.runtime.parallel import map_chunks
 
 CHUNK = 100  # utterances
+FRAMES = 60_000  # of a chunk, unless one utterance has more: ten minutes, 10 MB
 MOST_DROPPED = 0.05  # share of utterances that may be dropped before a step fails
 TOLD = 10  # dropped utterances named on the screen; step.log names them all
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Item:
-    """An utterance and where its features are."""
+    """An utterance and where its features are; of a large corpus there are so many that their size counts."""
 
     name: str
     words: tuple[str, ...]
     speaker: str
     place: tuple[str, int]  # archive, byte offset
     columns: int  # of its features
+    frames: int = 0  # about: what there is room for in the archive
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,13 @@ class Speech:
 
     @property
     def chunks(self) -> list[tuple[Item, ...]]:
-        return [self.items[first : first + CHUNK] for first in range(0, len(self.items), CHUNK)]
+        chunks, first, frames = [], 0, 0
+        for number, item in enumerate(self.items):
+            if number > first and (number - first == CHUNK or frames + item.frames > FRAMES):
+                chunks.append(self.items[first:number])
+                first, frames = number, 0
+            frames += item.frames
+        return [*chunks, self.items[first:]] if self.items else []
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -61,11 +70,13 @@ def read(folder) -> Speech:
         raise MargoError(f"{folder}: has cmvn.scp, which is not applied here: make_mfcc --cmvn speaker applies it")
     places = features.read_scp(folder)
     data, made = datadir.read(folder), features.read_options(folder)
+    room, columns, same = features.sizes(places), made["dimension"], {}
     items = tuple(
-        Item(utterance.name, utterance.words, utterance.speaker, places[utterance.name], made["dimension"])
-        for utterance in data
-        if utterance.name in places
-    )
+        Item(row.name, same.setdefault(row.words, row.words), same.setdefault(row.speaker, row.speaker),
+             places[row.name], columns, room[places[row.name]] // (4 * columns))
+        for row in data
+        if row.name in places
+    )  # fmt: skip
     if not items:
         raise MargoError(f"{folder}: no utterance has features")
     return Speech(folder, made, items)

@@ -25,6 +25,7 @@ from margo.runtime.step import Parallel, Seeded, Trainer
 from margo.runtime.trainer import fit
 from margo.signal.front_end import same_features
 from margo.tasks import passes, speech, tuning
+from margo.tasks.calibrating import calibrated
 from margo.tasks.labels import start_from_labels
 from margo.tasks.pronouncing import LexiconOptions, lexicon_of
 
@@ -102,10 +103,15 @@ def weighed(hmms: HmmSet, first: dict, criterion, options, data, dev, folds, whe
     kept = criterion.picks and step.extra["chosen"] == 0 and (Path(begun) / tuning.NAME).exists()
     if kept:
         hmms = with_grammar(hmms, **first)
-    elif any(options.tries()[name] != ("none",) for name in first):
-        parts = [(hmms, dev)] if dev else folds(hmms, options, data, where) if folds else []
+    else:
+        tunes = any(options.tries()[name] != ("none",) for name in first)
+        parts = [(hmms, dev)] if dev else folds(hmms, options, data, where) if folds and tunes else []
         source = dev.folder.name if dev else f"{len(parts)} folds of {data.folder.name}"
-        hmms = tuning.tuned(hmms, parts, source, options, where, step) if parts else hmms
+        if parts and tunes:
+            hmms = tuning.tuned(hmms, parts, source, options, where, step)
+        if parts:
+            parts = [(with_grammar(model, **weights_of(hmms)), unseen) for model, unseen in parts]
+            hmms = calibrated(hmms, parts, source, where)
     step.extra["unchanged"] = criterion.picks and step.extra["chosen"] == 0 and weights_of(hmms) == first
     if dev and not criterion.picks:
         ((errors, wrong),) = tuning.count_errors([(hmms, dev)], [{}], where)

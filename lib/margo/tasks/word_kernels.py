@@ -1,19 +1,26 @@
 """What the steps of word kernels share: utterances as frames, pairs as chunks, their files."""
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from margo.errors import MargoError
-from margo.formats.atomic import read_npz, write_npz
+from margo.formats.atomic import read_npz, write_npz, write_text
 from margo.formats.reading import fitting, reading
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.kernel.hmm_pairs import WordPair, train_word_pair
 from margo.kernel.hmm_scorespace import Frames, score, silence_states, word_model
 from margo.kernel.multiclass import pairs
 from margo.kernel.scorespace import layout
+from margo.model.grammar import recognition_graph
 from margo.model.hmm import HmmSet
+from margo.runtime.parallel import map_chunks
+from margo.search.nbest import nbest
 from margo.tasks import speech
+from margo.tasks.mixture_kernels import tracks_of
+from margo.tasks.passes import alignments, best_paths
 
 FORMAT = "margo-word-kernel-2"
 PARTS = ("theta", "weights", "bias")
@@ -99,6 +106,116 @@ def decide_chunk(hmms: HmmSet, meta: dict, made, chunk) -> tuple[list, list, tup
         after.append(trained.decide([models[a], models[b]], frames, meta["space"], meta["per_frame"]))
     log_lik = np.stack([phi[:, 0] for phi in scores], axis=1)
     return names, dropped, (np.stack(before, axis=1), np.stack(after, axis=1), log_lik)
+
+
+def scores_of(hmms: HmmSet, data: speech.Speech, space: str, step, where) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """``(phi [N, P], names, word numbers)`` of single words in the space of all words' models, scores a frame."""
+    check_isolated(data)
+    hmms.pool.require("diagonal", "a word kernel")
+    parts = list(map_chunks(partial(score_chunk, hmms, space), data.chunks, where))
+    speech.check_dropped([fault for *_, dropped in parts for fault in dropped], data, step)
+    phi = np.concatenate([made for made, *_ in parts if made is not None])
+    names, labels = ([one for part in parts for one in part[place]] for place in (1, 2))
+    return phi, names, np.array(labels)
+
+
+def score_chunk(hmms: HmmSet, space: str, chunk) -> tuple:
+    frames, names, labels, dropped = chunk_frames(hmms, chunk)
+    models = [word_model(hmms, word) for word in hmms.words]
+    return frames and score(models, frames, space)[0], names, labels, dropped
+
+
+def pairs_table(title: str, words, lines: list[dict], truth, before, after) -> dict:
+    """The binary subsets of [L04] 7: for every pair of ``words`` the tokens of the two that its own machine gets wrong,
+    ``truth`` [N] and decisions [N, Q] before and after, and W in ``lines`` of training."""
+    tracks, cells = tracks_of(lines), []
+    for column, (a, b) in enumerate(pairs(len(words))):
+        own = np.flatnonzero((truth == a) | (truth == b))
+        wrong = [int(((made[own, column] > 0) != (truth[own] == a)).sum()) for made in (before, after)]
+        first, last = (tracks[0, a, b][end]["objective"] for end in (0, -1))
+        cells.append([f"{words[a]} {words[b]}", str(len(own)), *map(str, wrong), f"{first:.4f}", f"{last:.4f}"])
+    columns = ["pair", "tokens", "wrong before", "wrong after", "W before", "W after"]
+    return {"title": title, "kind": "table", "columns": columns, "cells": cells}
+
+
+@dataclass(frozen=True, eq=False)
+class Token:
+    """A word cut out of an utterance: its frames x [T, D]."""
+
+    name: str
+    speaker: str
+    word: str
+    x: np.ndarray
+
+
+def cut(hmms: HmmSet, data: speech.Speech, words, where) -> tuple[list[Token], list[tuple[str, str]]]:
+    """``(tokens, dropped)``: every token of ``words`` in the utterances, by forced alignment."""
+    parts = list(map_chunks(partial(cut_chunk, hmms, set(words)), data.chunks, where))
+    return [token for made, _ in parts for token in made], [fault for _, dropped in parts for fault in dropped]
+
+
+def cut_chunk(hmms: HmmSet, words: set, chunk) -> tuple[list[Token], list[tuple[str, str]]]:
+    done, dropped = alignments(hmms, 0.1, chunk)
+    frames = {name: x for name, x, _ in speech.load(chunk)}
+    speakers = {item.name: item.speaker for item in chunk}
+    tokens = [Token(f"{one.name}-{place:02d}{word}", speakers[one.name], word, frames[one.name][start:end])
+              for one in done for place, (word, start, end, _) in enumerate(one.words) if word in words]  # fmt: skip
+    return tokens, dropped
+
+
+def write_tables(step, tokens: list[Token]) -> None:
+    """``text``, ``utt2spk`` and ``spk2utt`` of tokens whose features are written."""
+    rows = sorted(tokens, key=lambda token: token.name)
+    speakers: dict[str, list[str]] = {}
+    for row in rows:
+        speakers.setdefault(row.speaker, []).append(row.name)
+    write_text(step.output("text"), "".join(f"{row.name} {row.word}\n" for row in rows))
+    write_text(step.output("utt2spk"), "".join(f"{row.name} {row.speaker}\n" for row in rows))
+    lines = [f"{speaker} {' '.join(names)}\n" for speaker, names in sorted(speakers.items())]
+    write_text(step.output("spk2utt"), "".join(lines))
+
+
+def rivals(best: tuple[str, ...], strings, floor: float) -> dict[int, str]:
+    """``place -> word`` of ``strings``, ``(words, score)`` with the best first, that differ from the first in one word
+    and score at least ``floor``: of several for a place the likeliest."""
+    found: dict[int, str] = {}
+    for words, value in strings:
+        if len(words) == len(best) and value >= floor:
+            other = [place for place, (a, b) in enumerate(zip(best, words)) if a != b]
+            if len(other) == 1:
+                found.setdefault(other[0], words[other[0]])
+    return found
+
+
+def rescore_chunk(hmms: HmmSet, letters: HmmSet, meta: dict, made, n: int, within: float, chunk) -> list[tuple]:
+    """``(name, best string, rescored before training, and after, places asked)`` of each utterance.
+
+    ``letters`` are the models that the kernels ``made`` of pairs started from.
+    """
+    graph = recognition_graph(hmms)
+    kernels = {frozenset(letters.words[word] for word in pair): (pair, both) for pair, *both in made}
+    models = {word: word_model(letters, word) for word in letters.words}
+    shortest = max(model.pool.n_states for model in models.values())
+    rows = []
+    for (name, scores, path), (_, x, _) in zip(best_paths(hmms, graph, 0.0, chunk), speech.load(chunk, hmms)):
+        best = tuple(path.word_names) if path else ()
+        strings = [(hypothesis.names, hypothesis.score) for hypothesis in nbest(graph, scores, n)] if path else []
+        floor = strings[0][1] - within if strings and within else -np.inf
+        texts, asked = [list(best), list(best)], 0
+        for place, rival in rivals(best, strings, floor).items():
+            pair, both = kernels.get(frozenset((best[place], rival)), (None, ()))
+            span = path.words[place]
+            if pair is None or span.end - span.start < shortest:
+                continue
+            asked += 1
+            part = np.asarray(x[span.start : span.end], float)
+            frames = Frames(part, np.array([0, len(part)]), np.empty((len(part), 0)))
+            named = [letters.words[word] for word in pair]
+            for text, one in zip(texts, both):
+                decided = one.decide([models[word] for word in named], frames, meta["space"], meta["per_frame"])[0]
+                text[place] = named[0] if decided > 0 else named[1]
+        rows.append((name, best, *(tuple(text) for text in texts), asked))
+    return rows
 
 
 def write_pairs(path, meta: dict, made) -> None:

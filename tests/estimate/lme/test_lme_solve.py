@@ -275,3 +275,18 @@ def test_mosek_without_a_licence_is_not_used(monkeypatch):
         assert any("1008" in note for note in solution.notes)
     finally:
         reference.mosek_licence.cache_clear()
+
+
+@pytest.mark.parametrize("soft", [None, 1 / (0.3 * 400)])
+def test_very_many_pairs_begin_at_the_solution_of_a_part(monkeypatch, soft):
+    from margo.estimate.lme import gradient
+
+    problem = problem_of(draw_paths(np.random.default_rng(5), 400, 6, words=5, states=4), 2.0, soft)
+    parts, begin = [], gradient._begin
+    monkeypatch.setattr(gradient, "MANY", 300)
+    monkeypatch.setattr(gradient, "PART", 80)
+    monkeypatch.setattr(gradient, "_begin", lambda *given: (parts.append(given[0].n_pairs), begin(*given))[1])
+    solution = lme.solve(problem, "gradient", 1e-4)
+    check(problem, solution, 1e-4)
+    assert parts == [400]
+    assert solution.objective == pytest.approx(lme.solve(problem, "dual", 1e-6).objective, rel=1e-4, abs=1e-4)

@@ -1,0 +1,1 @@
+"""A page that listens: the recogniser in a browser."""

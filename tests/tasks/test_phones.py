@@ -1,0 +1,115 @@
+"""Words through a lexicon: every criterion trains units that words share, in several pronunciations; units in context,
+transforms and adapted features are models and folders like any others; what a lexicon lacks is told."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from contests import feature_folders
+from margo.errors import MargoError
+from margo.formats.atomic import read_npz
+from margo.formats.models import read_model
+from margo.runtime.parallel import place
+from margo.tasks import speech
+from margo.tasks.pronouncing import lexicon_of, reweighed, usable
+from runs import go, run_step
+
+LEXICON = "w0 a b\nw0 a\nw1 c\nw2 d b\n"
+SOUNDS = {"states": 1, "mixtures": 1, "iterations": 6, "anneal": 0}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = feature_folders(tmp_path_factory.mktemp("phones"))
+    (folder / "lexicon.txt").write_text(LEXICON)
+    go(folder, folder / "mono", "ml", lexicon=folder / "lexicon.txt", penalties=("none",), **SOUNDS)
+    return folder
+
+
+def settings(folders, **changes):
+    given = {"lexicon": folders / "lexicon.txt", "unknown": "error", "silence_unit": "sil", "vocabulary": "lexicon"}
+    return SimpleNamespace(**{**given, **changes})
+
+
+def test_words_share_units_and_keep_their_pronunciations(folders):
+    hmms = read_model(folders / "mono" / "model.npz")
+    assert [unit.name for unit in hmms.units] == ["a", "b", "c", "d"]
+    assert [way.units for way in hmms.lexicon["w0"]] == [("a", "b"), ("a",)]
+    assert hmms.lexicon["w0"][0].log_prob == pytest.approx(np.log(0.5))
+    reports = [json.loads(line) for line in (folders / "mono" / "progress.jsonl").read_text().splitlines()]
+    objectives = [report["objective"] for report in reports]
+    assert (np.diff(objectives) > 0).all() and len(objectives) > 3  # Baum-Welch over all pronunciations
+
+
+@pytest.mark.parametrize("name", ["mce", "mmi", "mm", "lme"])
+def test_every_criterion_trains_them(folders, tmp_path, name):
+    reports, facts = go(folders, tmp_path / name, name, init=folders / "mono", penalties=("none",))
+    assert facts["cost"] <= reports[0]["dev_errors"] + reports[0]["dev_wrong"]
+    assert reports[-1]["objective"] != reports[0]["objective"]
+    assert read_model(tmp_path / name / "model.npz").lexicon == read_model(folders / "mono" / "model.npz").lexicon
+
+
+def test_probabilities_follow_what_is_said(folders):
+    hmms, data = read_model(folders / "mono" / "model.npz"), speech.read(folders / "train")
+    with place(1) as where:
+        ways = reweighed(hmms, data, where).lexicon["w0"]
+    assert sum(np.exp(way.log_prob) for way in ways) == pytest.approx(1)
+    said = sum(word == "w0" for item in data.items for word in item.words)
+    counts = [np.exp(way.log_prob) * (said + 2) - 1 for way in ways]  # one was added to each
+    assert sum(counts) == pytest.approx(said) and counts == pytest.approx(np.round(counts))
+
+
+def test_units_in_context_and_transforms_go_all_the_way(root, folders, tmp_path):
+    """mono -> tied -> trained; LDA and MLLT -> tied on the new features -> trained -> adapted by speaker -> trained."""
+    options = {"init": folders / "mono", "data": folders / "train", "least_frames": 5.0, "least_gain": 1.0}
+    run_step(root, "tie_triphones", tmp_path / "tied", **options)
+    tied = read_model(tmp_path / "tied" / "model.npz")
+    assert {"a+b", "a", "a-b", "d-b"} >= {unit.name for unit in tied.units} & {"a+b", "a", "a-b", "d-b"} != set()
+    go(folders, tmp_path / "tri", "ml", init=tmp_path / "tied", mixtures=1, penalties=("none",))
+    run_step(root, "train_lda", tmp_path / "lda", init=folders / "mono", data=folders / "train", dimension=3, left=1,
+             right=1)  # fmt: skip
+    for name in ("train", "dev"):
+        run_step(root, "transform_features", tmp_path / "new" / name, transform=tmp_path / "lda", data=folders / name)
+    assert speech.read(tmp_path / "new" / "dev").features["dimension"] == 3
+    run_step(root, "tie_triphones", tmp_path / "tied_lda", onto=tmp_path / "new" / "train", **options)
+    go(tmp_path / "new", tmp_path / "lda_1", "ml", init=tmp_path / "tied_lda", mixtures=1, penalties=("none",))
+    for name in ("train", "dev"):
+        run_step(root, "adapt_features", tmp_path / "sat" / name, model=tmp_path / "lda_1",
+                 data=tmp_path / "new" / name, least_frames=14.0)  # fmt: skip
+    meta, arrays = read_npz(tmp_path / "sat" / "train" / "speakers.npz")
+    assert len(meta["speakers"]) == 130 and any(not np.array_equal(m, np.eye(3, 4)) for m in arrays.values())
+    before, after = (go(folder, tmp_path / folder.name / "out", "ml", init=tmp_path / "lda_1", mixtures=1,
+                        penalties=("none",))[0][0] for folder in (tmp_path / "new", tmp_path / "sat"))  # fmt: skip
+    assert after["objective"] > before["objective"]  # adapted features fit the model better
+    with pytest.raises(MargoError, match="were made otherwise than the model expects"):
+        run_step(root, "transform_features", tmp_path / "2", transform=tmp_path / "lda", data=tmp_path / "new" / "dev")
+
+
+def test_words_without_pronunciation_are_told_skipped_or_spelled(folders, tmp_path):
+    data = speech.read(folders / "train")
+    (tmp_path / "lexicon.txt").write_text("w0 a b\nw1 c\n")
+    count = sum(word == "w2" for item in data.items for word in item.words)
+    with pytest.raises(MargoError) as caught:
+        lexicon_of(settings(folders, lexicon=tmp_path / "lexicon.txt"), data)
+    assert f"w2: {count} times in {folders / 'train' / 'text'}" in str(caught.value)
+    spelled = lexicon_of(settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="grapheme"), data)
+    assert spelled["w2"] == ((("w", "2"), 0.0),)
+    said = []
+    step = SimpleNamespace(input_file=lambda path: path, say=said.append, name="train_ml")
+    kept = usable(settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="skip"), data, step)
+    assert len(kept.items) == sum("w2" not in item.words for item in data.items) and f"w2 ({count})" in said[0]
+    assert {*lexicon_of(settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="skip"), kept)} == {"w0", "w1"}
+
+
+def test_units_without_data_and_silent_words(folders, tmp_path):
+    data = speech.read(folders / "train")
+    (tmp_path / "lexicon.txt").write_text(LEXICON + "!SIL sil\nzoo z oo\n")
+    with pytest.raises(MargoError) as caught:
+        lexicon_of(settings(folders, lexicon=tmp_path / "lexicon.txt"), data)
+    assert "oo: in zoo, no word of" in str(caught.value) and "z: in zoo" in str(caught.value)
+    words = lexicon_of(settings(folders, lexicon=tmp_path / "lexicon.txt", vocabulary="transcripts"), data)
+    assert [*words] == ["w0", "w1", "w2"]
+    assert lexicon_of(settings(folders, lexicon="graphemes"), data)["w1"] == ((("w", "1"), 0.0),)
+    assert lexicon_of(settings(folders, lexicon=None), data)["w1"] == ("w1",)
