@@ -83,10 +83,16 @@ def test_every_table_of_a_paper_has_a_row(root):
     rows = [line for line in page.splitlines() if line.startswith("| [")]
     for path in (root / "conf" / "paper").glob("*.toml"):
         for table in tomllib.loads(path.read_text())["table"]:
-            source = table["source"]
-            assert any(line.startswith((f"| {source} |", f"| {source}, ")) for line in rows), source
+            source, _, part = table["source"].partition(", ")
+            named = [line.split(" | ")[0].removeprefix("| ") for line in rows]
+            assert any(name.startswith(source) and part in name.split(", ") + [""] for name in named), table["source"]
     for path in re.findall(r"`(recipes/[^` ]+)", page):
         assert (root / path).is_file(), path
+
+
+def test_every_recipe_is_told(root):
+    page = (root / "docs" / "recipes.md").read_text()
+    assert all(f"`{name}`" in page for name in cli.recipes())
 
 
 def test_every_link_and_place_in_the_readme_is_there_and_it_fits_a_screen(root):
