@@ -7,7 +7,7 @@
 #   --folds N        instead of the official test set: every N-th of all speakers, from the one that --fold names
 source "$(dirname "$0")/../../steps/recipe.sh"
 stages=([0]="data" [1]="features" [2]="phones" [10]="phones in context" [11]="LDA and MLLT" [12]="speaker-adaptive training"
-    [13]="decode and score" [14]="report")
+    [13]="MCE, MMI and LME on top" [14]="decode and score" [15]="report")
 offers="phone"
 mix="8"
 criteria="mono tri lda sat"
@@ -81,11 +81,23 @@ if stage 12; then
 fi
 
 if stage 13; then
+    for system in $(wanted_in 13); do
+        for m in $mix; do
+            read -r first also <<< "${start_of[$system]}"
+            from=(--init "$exp/${first}_$m")
+            if [ -n "$also" ]; then from+=(--also "$exp/${also}_$m"); fi
+            work "${step_of[$system]}" "${from[@]}" --data "$exp/sat/$m/train" --dev "$exp/sat/$m/dev" --seed "$seed" \
+                --overwrite "$overwrite" --out "$exp/${system}_$m"
+        done
+    done
+fi
+
+if stage 14; then
     for system in $criteria; do
         for m in $mix; do
             case $system in
                 mono|tri) kind=mfcc ;;
-                *) kind=$system/$m ;;
+                *) kind=${system%%-*}/$m ;;
             esac
             work decode --model "$exp/${system}_$m" --data "$exp/$kind/dev" "$exp/$kind/test" \
                 --out "$exp/decode/${system}_$m"
@@ -96,4 +108,4 @@ if stage 13; then
     done
 fi
 
-if stage 14; then report_results; fi
+if stage 15; then report_results; fi

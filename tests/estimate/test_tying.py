@@ -121,11 +121,14 @@ def test_questions_join_what_sounds_alike_first():
     assert all(frozenset(name) in asked for name in means) and frozenset("ps") not in asked
 
 
-def test_too_few_frames_or_leaves_are_told():
+def test_rare_units_stay_whole_and_too_few_leaves_are_told():
     hmms, data = phones()
     copies, named = in_context(hmms)
     stats = context_stats(copies, data)
-    with pytest.raises(MargoError, match="too few frames of o: 150 frames; --least-frames is 200"):
-        tied(copies, named, stats, TyingOptions(least_frames=200))
+    model, _ = tied(copies, named, stats, TyingOptions(least_frames=200))  # a rare unit stays whole
+    assert len({unit.states[0] for unit in model.units if named[unit.name][1] == "o"}) == 1
+    quiet = context_stats(copies, [row for row in data if row[2] != ("do",)])
+    with pytest.raises(MargoError, match="no frames of o on any best path"):
+        tied(copies, named, quiet, TyingOptions())
     with pytest.raises(MargoError, match="--leaves is 3, expected at least 5"):
         tied(copies, named, stats, TyingOptions(leaves=3, least_frames=1))

@@ -179,10 +179,9 @@ def tied(hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions) 
     sums: dict[str, np.ndarray] = {}
     for (phone, _), rows in centres.items():
         sums[phone] = sums.get(phone, 0) + moments[rows].sum(axis=0)
-    silent = [f"{phone}: {value[0]:.0f} frames" for phone, value in sums.items() if value[0] < options.least_frames]
+    silent = {phone for (phone, _), rows in centres.items() if moments[rows, 0].sum() == 0}
     if silent:
-        raise MargoError(f"units in context: too few frames of {', '.join(sorted(silent))}; --least-frames is "
-                         f"{options.least_frames:g}")  # fmt: skip
+        raise MargoError(f"units in context: no frames of {', '.join(sorted(silent))} on any best path")
     asked = questions({phone: value for phone, value in sums.items() if phone != hmms.silence}, floor)
     owner = np.repeat(np.arange(len(hmms.units)), np.diff(start))
     sides = [[named[unit.name][side] for unit in hmms.units] for side in (0, 2)]
