@@ -254,7 +254,7 @@ def test_rivals_differ_in_one_place_and_the_likeliest_counts():
     from margo.tasks.word_kernels import rivals
 
     best = ("B", "E", "D")
-    strings = [(best, -10.0), (("B", "D", "D"), -11.0), (("B", "C", "D"), -12.0), (("P", "T", "D"), -12.5),
+    strings = [(best, -10.0), (("B", "D", "D"), -11.0), (("B", "C", "D"), -12.0), (("V", "T", "D"), -12.5),
                (("B", "E"), -12.6), (("P", "E", "D"), -13.0), (("B", "E", "T"), -20.0)]  # fmt: skip
     assert rivals(best, strings, -np.inf) == {1: "D", 0: "P", 2: "T"}
     assert rivals(best, strings, -15.0) == {1: "D", 0: "P"}
