@@ -8,7 +8,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 FOLDERS = ("steps", "local", "recipes", "conf")
-KINDS = {".py", ".sh", ".toml", ".txt"}
+KINDS = {".py", ".sh", ".toml", ".txt", ".dic"}
 
 
 class WithPrograms(build_py):

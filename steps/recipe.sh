@@ -69,16 +69,16 @@ show_help() {  # the header comment of run.sh, and what is the same for all reci
 }
 
 parse_options() {
-    local name variable known
-    invocation="$program$(for name; do [[ $name =~ ^[[:alnum:].-]+(\ [[:alnum:].-]+)+$ ]] && printf ' "%s"' "$name" || printf ' %q' "$name"; done)"
+    local word variable known
+    invocation="$program$(for word; do [[ $word =~ ^[[:alnum:].-]+(\ [[:alnum:].-]+)+$ ]] && printf ' "%s"' "$word" || printf ' %q' "$word"; done)"
     while [ $# -gt 0 ]; do
         case $1 in
             -h|--help) read_plan; show_help ;;
             --*) ;;
             *) usage_error "unexpected argument '$1' (see --help)" ;;
         esac
-        name=${1#--}; variable=${name//-/_}; known=" ${options[*]} "
-        [[ $name != *_* && $known == *" $variable "* ]] || usage_error "unknown option '$1' (see --help)"
+        word=${1#--}; variable=${word//-/_}; known=" ${options[*]} "
+        [[ $word != *_* && $known == *" $variable "* ]] || usage_error "unknown option '$1' (see --help)"
         [ $# -ge 2 ] && [[ $2 != --* ]] || usage_error "option '$1' needs a value"
         printf -v "$variable" '%s' "$2"
         shift 2

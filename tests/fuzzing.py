@@ -15,7 +15,7 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -190,7 +190,9 @@ def finite(value) -> bool:
         return all(finite(each) for pair in value.items() for each in pair)
     if isinstance(value, list | tuple | set):
         return all(map(finite, value))
-    return finite(vars(value)) if is_dataclass(value) and not isinstance(value, type) else True
+    if is_dataclass(value) and not isinstance(value, type):
+        return all(finite(getattr(value, field.name)) for field in fields(value))
+    return True
 
 
 # -- the readers -------------------------------------------------------------------------------------------------------
@@ -198,6 +200,13 @@ def packed(write, *args, **how) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder) / "x", *args, **how)
         return (Path(folder) / "x").read_bytes()
+
+
+def stored(array) -> bytes:
+    """What ``np.save`` writes."""
+    held = io.BytesIO()
+    np.save(held, array)
+    return held.getvalue()
 
 
 def audio_cases() -> dict[str, Case]:
@@ -244,8 +253,9 @@ def audio_cases() -> dict[str, Case]:
 
 def table_cases() -> dict[str, Case]:
     import h5py
+    from scipy.io import savemat
 
-    from margo.formats import samples, tables
+    from margo.formats import cubes, samples, tables
 
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 255, (20, 4)) / 255, np.arange(20) % 10
@@ -267,6 +277,9 @@ def table_cases() -> dict[str, Case]:
     rows = b"split,speaker,class,f0,f1\n" + b"".join(
         b"%s,s%d,%d,0.%d,2\n" % ((b"train", b"test")[n % 2], n, n // 2 % 2, n) for n in range(12)
     )
+    mat = io.BytesIO()
+    savemat(mat, {"cube": x.reshape(4, 5, 4)}, do_compression=True)
+    lines = b"".join(b"0.%d 0.5 %d\n" % (n, n % 10) for n in range(12))
     table = packed(tables.write_table, tables.Table(x, y, tuple("0123456789")))
     return {
         "read_usps": Case({"u.h5": packed(hdf5)}, "u.h5", lambda f: tables.read_usps(f / "u.h5"), "bytes"),
@@ -282,8 +295,24 @@ def table_cases() -> dict[str, Case]:
             {"t.tsv": text.replace(b",", b"\t")}, "t.tsv", lambda f: tables.read_corpus(f / "t.tsv"), loose=True
         ),
         "read_table": Case({"t.npz": table}, "t.npz", lambda f: tables.read_table(f / "t.npz"), "npz", loose=True),
+        "read_array mat": Case({"c.mat": mat.getvalue()}, "c.mat", lambda f: cubes.read_array(f / "c.mat", 3), "bytes",
+                               loose=True),
         "read_samples": Case({"s.csv": rows}, "s.csv", lambda f: samples.read_samples(f / "s.csv")),
-    }
+        "read_amat": Case(
+            {"a_train.amat": lines, "a_test.amat": lines}, "a_test.amat",
+            lambda f: tables.read_amat([f / "a_train.amat", f / "a_test.amat"]),
+        ),
+        "read_cifar": Case(
+            {name: bytes(2 * 3073) for names in tables.CIFAR.values() for name in names}, "data_batch_3.bin",
+            lambda f: tables.read_cifar(f), "bytes",
+        ),
+        "read_array": Case({"a.npy": stored(x)}, "a.npy", lambda f: cubes.read_array(f / "a.npy", 2), "bytes",
+                           loose=True),
+        "read_cube": Case(
+            {"c.npy": stored(x.reshape(4, 5, 4)), "l.npy": stored(y.reshape(4, 5))}, "l.npy",
+            lambda f: cubes.read_cube(f / "c.npy", f / "l.npy"), "bytes",
+        ),
+    }  # fmt: skip
 
 
 def model_cases() -> dict[str, Case]:
@@ -373,7 +402,7 @@ def model_cases() -> dict[str, Case]:
 def speech_cases() -> dict[str, Case]:
     import kaldiio
 
-    from margo.formats import ctm, datadir, features, textgrid, transcripts
+    from margo.formats import ctm, datadir, eaf, features, textgrid, transcripts
     from margo.signal.front_end import MfccOptions, describe
 
     x = np.arange(30, dtype=np.float32).reshape(10, 3)
@@ -395,11 +424,8 @@ def speech_cases() -> dict[str, Case]:
         "feats.scp": b"u1 f.ark:2\nu2 f.ark:2\n",
         "f.ark": ark(x),
     }
-    grid = packed(
-        textgrid.write_textgrid,
-        1.5,
-        {"words": [textgrid.Interval(0.1, 0.5, 'a"b'), textgrid.Interval(0.5, 1.0, "two")]},
-    )
+    tiers = {"words": [textgrid.Interval(0.1, 0.5, 'a"b'), textgrid.Interval(0.5, 1.0, "two")]}
+    grid, elan = packed(textgrid.write_textgrid, 1.5, tiers), packed(eaf.write_eaf, "a.wav", tiers)
     nbest = b"".join(
         json.dumps(
             {"utt": f"u{n}", "ref": ["one"], "ref_score": -3.5, "hyps": [{"words": ["one", "two"], "score": -4.25}] * 2}
@@ -437,6 +463,7 @@ def speech_cases() -> dict[str, Case]:
             features.read_options,
         ),
         "read_ctm": Case({"a.ctm": lines}, "a.ctm", lambda f: ctm.read_ctm(f / "a.ctm")),
+        "read_eaf": Case({"a.eaf": elan}, "a.eaf", lambda f: eaf.read_eaf(f / "a.eaf")),
         "read_textgrid": Case({"a.TextGrid": grid}, "a.TextGrid", lambda f: textgrid.read_textgrid(f / "a.TextGrid")),
         "read_transcripts": Case({"hyp": tables["text"]}, "hyp", lambda f: transcripts.read_transcripts(f / "hyp")),
         "read_utt2spk": Case(

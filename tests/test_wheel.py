@@ -17,7 +17,7 @@ import margo
 from margo import cli
 
 PROGRAMS = ("steps", "local", "recipes", "conf")
-KINDS = {".py", ".sh", ".toml", ".txt"}
+KINDS = {".py", ".sh", ".toml", ".txt", ".dic"}
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +121,6 @@ def test_what_the_command_runs_and_what_it_refuses(root):
     assert Path(words[1]) == root / "recipes" / "words" / "run.sh" and words[2:] == ["--stage", "3"]
     assert variables == {"MARGO_PYTHON": sys.executable}
     assert cli.command(["recognize"]) == "margo: no verb 'recognize' (nearest: recognise) (see margo --help)"
-    assert "there are deterding, digits" in cli.command(["recipe"])
+    assert "there are an4, deterding, digits" in cli.command(["recipe"])
     done = subprocess.run([sys.executable, "-m", "margo", "decode", "--wrong", "1"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("decode: no option --wrong")

@@ -23,10 +23,10 @@ GROUPS = {
     "classifiers of samples": "train_gmm train_ebw train_hybrid train_margin test_gmm tune sweep_labels sweep_missing "
     "test_peers plot_boundary plot_progress plot_settings draw_samples choose_components",
     "generative kernels": "train_kernel test_kernel select_kernel compare_schemes test_references train_word_kernel "
-    "test_word_kernel plot_kernel",
+    "test_word_kernel compare_word_schemes cut_words rescore_words plot_kernel show_margins",
     "what a run came to": "report pool plot_confusions",
     "corpora to data folders": "an4_data deterding_data digits_data fsdd_data gaussians_data isolet_data mini_corpus "
-    "pixels_data spirals_data tidigits_data timit_data words_data",
+    "pixels_data spelling_data spirals_data tidigits_data timit_data words_data",
     "for recipes": "plan",
 }
 OTHERS = "others"  # heading of programs that no group names

@@ -17,11 +17,11 @@ for setting in "${!small[@]}"; do
     declare -n fallback=$size
     if [ -z "${!setting}" ]; then printf -v "$setting" '%s' "${fallback[$setting]}"; fi
 done
-whole=(--with-dev)
-if [ "$size" = paper ]; then whole=(); fi
+whole=(--with-dev) folds=4
+if [ "$size" = paper ]; then whole=() folds=1; fi
 
 train() { run "$1" "${confs[@]}" --seed "$seed" "${@:2}"; }
-search() { train tune --folds 4 "$@"; }
+search() { train tune --folds "$folds" "$@"; }
 
 data_of() {  # projected on principal components; for the systems of [R18] and [PW10] whitened too
     case $1 in hybrid-* | gmm-cl | gmm-mm | *-diagonal) echo "$exp/data/white" ;; *) echo "$exp/data/pca" ;; esac

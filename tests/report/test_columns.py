@@ -38,8 +38,8 @@ ROWS = [
 def report(rows, weights=()):
     return Report(
         recipe="tidigits", corpus="tidigits", synthetic=False, rows=rows, intervals=[], choices={}, sizes={}, curves={},
-        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), sweeps=[], pooled=[],
-        durations=None,
+        plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), sweeps=[],
+        pooled=[], places={}, durations=None,
     )  # fmt: skip
 
 

@@ -57,7 +57,8 @@ def test_a_room_decays_as_was_asked_and_is_as_loud():
     click, rng = np.zeros(RATE, np.float32), np.random.default_rng(0)
     click[100] = 1000
     heard = perturb.in_a_room(click, RATE, 0.5, 0.0, rng).astype(np.float64)
-    assert len(heard) == RATE and power(heard) == pytest.approx(power(click), rel=1e-3) and not heard[:100].any()
+    assert len(heard) == RATE and power(heard) == pytest.approx(power(click), rel=1e-3)
+    assert np.abs(heard[:100]).max() < 1e-9
     tail = heard[101:]
     assert heard[100] ** 2 == pytest.approx(np.sum(tail**2), rel=0.01)  # 0 dB of direct sound over the room's
     left = 10 * np.log10(np.cumsum(tail[::-1] ** 2)[::-1])  # what is still to come: falls by 60 dB in half a second

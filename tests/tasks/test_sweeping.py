@@ -61,7 +61,8 @@ def test_components_of_each_class_err_least_together():
     wrong = [(joint[which, :, np.arange(4)].argmax(axis=0) != y).mean()
              for c in range(4) for n in range(3) for which in [[*chosen[:c], n, *chosen[c + 1 :]]]]  # fmt: skip
     assert error == min(wrong) and error < min((joint[n].argmax(axis=1) != y).mean() for n in range(3))
-    x = np.concatenate([rng.normal(size=(200, 1)), np.repeat([[-4.0], [4.0]], 100, axis=0) + rng.normal(size=(200, 1))])
+    clump = np.repeat([[-4.0], [4.0]], 100, axis=0) + 0.3 * rng.normal(size=(200, 1))
+    x = np.concatenate([4 * rng.normal(size=(200, 1)), clump])  # alike in mean and spread
     clumps = Table(x, np.repeat([0, 1], 200), ("a", "b"))
     options = SimpleNamespace(**vars(GmmOptions()), components=(1, 2), seed=0)
     model, counts, _ = choose_components(clumps, clumps, options)

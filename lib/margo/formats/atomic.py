@@ -77,13 +77,22 @@ def read_npz(path) -> tuple[dict, dict]:
 
 
 def _array(archive, member):
-    """An array of an archive, once it is sure that what its header says is what the member holds."""
+    with archive.open(member) as file:
+        check_array(file, member.file_size, member.filename)
+    with archive.open(member) as file:
+        return _npy().read_array(file, allow_pickle=False)
+
+
+def check_array(file, size: int, name) -> None:
+    """Refuse a ``.npy`` of ``size`` bytes whose header says something else than what it holds."""
+    npy = _npy()
+    header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(file)]
+    shape, _, kind = header(file)
+    if kind.hasobject or not kind.itemsize or math.prod(shape) * kind.itemsize != size - file.tell():
+        raise ValueError(f"{name}: {kind} of shape {shape} in {size} bytes")
+
+
+def _npy():
     from numpy.lib import format as npy
 
-    with archive.open(member) as file:
-        header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(file)]
-        shape, _, kind = header(file)
-        if kind.hasobject or not kind.itemsize or math.prod(shape) * kind.itemsize != member.file_size - file.tell():
-            raise ValueError(f"{member.filename}: {kind} of shape {shape} in {member.file_size} bytes")
-    with archive.open(member) as file:
-        return npy.read_array(file, allow_pickle=False)
+    return npy

@@ -3,13 +3,16 @@
 Files are ``.npy``, ``.mat`` (of MATLAB 5 to 7.2) or ``.tif``; Indian Pines is in the package tensorly.
 """
 
+import math
 from pathlib import Path
 
 import numpy as np
 
 from margo.errors import MargoError
-from margo.formats.reading import open_file, reading
+from margo.formats.atomic import check_array
+from margo.formats.reading import check_inflation, open_file, reading, size_of
 
+MOST_CLASSES = 1000
 PINES = "tensorly/datasets/data/Indian_pines_{}.npy"
 # Names of the 16 classes of Indian Pines, in the order of their numbers from 1.
 PINES_NAMES = (
@@ -24,17 +27,20 @@ def read_array(path, dimensions: int) -> np.ndarray:
     path = Path(path)
     with open_file(path) as plain, reading(path, "an image"):
         if path.suffix == ".npy":
+            check_array(plain, size_of(plain), path.name)
+            plain.seek(0)
             array = np.load(plain, allow_pickle=False)
         elif path.suffix == ".mat":
-            from scipy.io import loadmat
+            from scipy.io import loadmat, whosmat
 
+            check_inflation(path, sum(8 * math.prod(shape) for _, shape, _ in whosmat(plain)), size_of(plain))
             held = [each for each in loadmat(plain).values() if getattr(each, "ndim", 0) == dimensions]
             array = max((each for each in held if each.dtype.kind in "fiu"), key=np.size, default=np.empty(0))
         elif path.suffix in (".tif", ".tiff"):
             try:
                 from tifffile import imread
             except ImportError:
-                raise MargoError("GeoTIFF files need the package tifffile: pip install tifffile") from None
+                raise MargoError("GeoTIFF files need tifffile: pip install 'margo-speech[geotiff]'") from None
             array = imread(plain)
             if array.ndim == 3 and array.shape[0] < min(array.shape[1:]):  # bands come first in most of them
                 array = array.transpose(1, 2, 0)
@@ -51,8 +57,10 @@ def read_cube(cube, labels) -> tuple[np.ndarray, np.ndarray]:
     if values.shape[:2] != marks.shape:
         raise MargoError(f"{cube}: {values.shape[0]} x {values.shape[1]} pixels, its labels in {labels} are "
                          f"{marks.shape[0]} x {marks.shape[1]}")  # fmt: skip
-    if not np.isfinite(values).all() or (marks != np.round(marks)).any() or marks.min() < 0:
-        raise MargoError(f"{cube} and {labels}: expected finite values, and labels that are whole numbers from 0")
+    finite = (np.abs(values) <= np.finfo(np.float32).max).all()
+    if not finite or not np.isin(marks, np.arange(MOST_CLASSES + 1)).all():
+        raise MargoError(f"{cube} and {labels}: expected finite values, and labels that are whole numbers from 0 to "
+                         f"{MOST_CLASSES}")  # fmt: skip
     return values.astype(float), marks.astype(np.int64)
 
 

@@ -151,7 +151,7 @@ def read_amat(paths) -> dict[str, Table]:
             raise MargoError(f"{path}: expected one .amat file with train and one with test in its name")
         with open_file(path) as plain, reading(path, "a table of numbers"):
             rows = np.loadtxt(plain, ndmin=2)
-        if rows.shape[1] < 2 or (rows[:, -1] != rows[:, -1].round()).any():
+        if rows.shape[1] < 2 or not np.isin(rows[:, -1], np.arange(10)).all():
             raise MargoError(f"{path}: expected lines of pixels and a digit, found {rows.shape[1]} columns")
         tables[group] = digits(path, group, rows[:, :-1], rows[:, -1].astype(np.int64))
     if len(tables) == 2 and tables["train"].x.shape[1] != tables["test"].x.shape[1]:
@@ -173,6 +173,8 @@ def read_cifar(folder) -> dict[str, Table]:
                 if not size or size % (PIXELS + 1):
                     raise MargoError(f"{size} bytes, expected images of {PIXELS + 1}")
                 parts.append(np.frombuffer(plain.read(size), np.uint8).reshape(-1, PIXELS + 1))
+                if (most := int(parts[-1][:, 0].max())) > 9:
+                    raise MargoError(f"an image of class {most}, expected 0 to 9")
         rows = np.concatenate(parts)
         table = digits(folder, group, rows[:, 1:] / 255.0, rows[:, 0].astype(np.int64))
         tables[group] = Table(table.x, table.y, CIFAR_NAMES)
