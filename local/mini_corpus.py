@@ -150,7 +150,7 @@ def plan_timit(size: str, rng: np.random.Generator) -> list[Speaker]:
 
 def plan_an4(size: str, rng: np.random.Generator) -> list[Speaker]:
     """``wav/an4_clstk/faaa0/an12-faaa0-b.sph``: spelled strings and digits; what is said stands in ``etc``."""
-    train, test, utterances = {"full": (56, 12, 14), "tiny": (10, 2, 8)}[size]
+    train, test, utterances = {"full": (56, 12, 14), "tiny": (14, 2, 6)}[size]
     digits = [word.upper() for sign, word in DIGITS.items() if sign != "o"]
     speakers: list[Speaker] = []
     for number in range(train + test):

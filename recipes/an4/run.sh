@@ -9,7 +9,7 @@ source "$(dirname "$0")/../../steps/recipe.sh"
 stages=([0]="data" [1]="features" [2]="phones" [10]="phones in context" [11]="LDA and MLLT" [12]="speaker-adaptive training"
     [13]="MCE, MMI and LME on top" [14]="decode and score" [15]="report")
 offers="phone"
-mix="8"
+mix="4"
 criteria="mono tri lda sat"
 folds=0 fold=1
 options+=(mix criteria folds fold)

@@ -56,18 +56,18 @@ def test_tidigits(mini, tmp_path):
 
 
 def test_an4(mini, tmp_path):
-    done = prepare("an4", tmp_path / "data", corpus=mini["an4"], dev_every=4)
+    done = prepare("an4", tmp_path / "data", corpus=mini["an4"])
     assert done.returncode == 0, done.stderr
     sets = check_sets(tmp_path / "data", "an4")
-    assert {which: len(data.by_speaker) for which, data in sets.items()} == {"train": 8, "dev": 2, "test": 2}
+    assert {which: len(data.by_speaker) for which, data in sets.items()} == {"train": 12, "dev": 2, "test": 2}
     assert "ZERO Z IY R OW\n" in (tmp_path / "data" / "lexicon.txt").read_text()
     assert {*sets["train"].vocabulary} <= {*"ABCDEFGHIJKLMNOPQRSTUVWXYZ", *(word.upper() for word in DIGITS.values())}
     tests = []
     for fold in (1, 2, 3):
-        done = prepare("an4", tmp_path / f"fold{fold}", corpus=mini["an4"], folds=3, fold=fold, dev_every=4)
+        done = prepare("an4", tmp_path / f"fold{fold}", corpus=mini["an4"], folds=3, fold=fold, dev_every=3)
         assert done.returncode == 0, done.stderr
         tests += datadir.read(tmp_path / f"fold{fold}" / "test").by_speaker
-    assert len(tests) == len({*tests}) == 12  # every speaker is tested once
+    assert len(tests) == len({*tests}) == 16  # every speaker is tested once
     broken = tmp_path / "broken"
     shutil.copytree(mini["an4"], broken)
     (broken / "margo-synthetic.json").unlink()
@@ -75,7 +75,7 @@ def test_an4(mini, tmp_path):
     (broken / "etc" / "an4_test.transcription").write_text("\n".join(["YES (an1-x-b)", *lines[1:]]) + "\n")
     next((broken / "wav" / "an4test_clstk").rglob("*.sph")).unlink()
     done = prepare("an4", tmp_path / "refused", corpus=broken)
-    for said in ("an4_test.transcription, line 1: 'YES (an1-x-b)'", "no recording", "training utterances: 80"):
+    for said in ("an4_test.transcription, line 1: 'YES (an1-x-b)'", "no recording", "training utterances: 84"):
         assert said in done.stderr and done.returncode == 1
 
 
