@@ -61,16 +61,7 @@ fi
 if stage 13; then
     run test_peers --systems $references --data "$exp/data/pca" --seed "$seed" --out "$exp/test/references"
 fi
-
-if stage 14 hybrid-ll-lm; then trade_off "${mix##* }"; fi
-
-if stage 15; then
-    train sweep_labels --labels $labels --objectives $objectives --data "$exp/data/white" --out "$exp/labels"
-fi
-
-if stage 16 mm-smo; then
-    for m in $mix; do regularise "$m"; done
-fi
+source "$root/recipes/digits/figures.sh"
 
 if stage 17; then
     for m in $mix; do

@@ -4,17 +4,14 @@
 # Usage: recipes/timit/run.sh [--option value ...]
 #   --corpus DIR     TIMIT as on the LDC disc, or a sample of it; without it, the embedded synthetic corpus
 #   --partial true   accept an incomplete corpus; folders without TRAIN and TEST are split by a fixed rule
-#   --start flat     where training starts: flat, or labels (segments of the .phn files)
-#   --test core      core test set, or full: all 168 test speakers, as in [PW10]
+#   --start flat     where training starts: flat, or labels (of the .phn files); --test core, or full: 168 speakers [PW10]
 #   --components 4   Gaussians a class for broad phones ([PW10]: 100); --frames 60000: frames a set (0: all, as there)
 #   --principal 0    features of a frame: all 39, or so many principal components ([PW10] has 20 of another kind)
 #   --peers ""       "mlp svm-rbf": references beside them; --draws 5: of missing features ([PW10]: 100)
 source "$(dirname "$0")/../../steps/speech.sh"
 stages=([10]="tables of frames and segments" [11]="broad phones, [PW10]" [12]="phone segments, [R18]" [13]="report of all")
-mix="1 2 4 8"  # the whole of TIMIT bears 32
-criteria="ml mce mmi lme-sdp"
-start=flat
-test=core components=4 frames=60000 principal=0 peers="" draws=5
+mix="1 2 4 8" criteria="ml mce mmi lme-sdp"  # the whole of TIMIT bears 32 mixtures
+start=flat test=core components=4 frames=60000 principal=0 peers="" draws=5
 options+=(start test components frames principal peers draws)
 parse_options "$@"
 labels=$exp/data/train/phones.ctm

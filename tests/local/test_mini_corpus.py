@@ -67,7 +67,7 @@ def test_a_folder_without_the_marker_is_not_touched(tmp_path):
 def test_marker_counts_what_is_there(mini):
     for corpus, folder in mini.items():
         made = json.loads((folder / "margo-synthetic.json").read_text())
-        audio = [path for path in folder.rglob("*") if path.suffix.lower() == ".wav"]
+        audio = [path for path in folder.rglob("*") if path.suffix.lower() in (".wav", ".sph")]
         assert made["corpus"] == corpus and made["synthetic"] is True
         assert made["utterances"] == len(audio)
         assert made["speakers"] == len({path.parent for path in audio})

@@ -145,5 +145,14 @@ def check_gaussians(exp, rows):
     assert rows["gmm-cl_1 test"]["paper"]["percent"] == 11.3 and rows["gmm-cl_1 test"]["percent"] < 20
 
 
+def check_spelling(exp, rows):
+    """What is rescored is what the model recognises; the pair has its row in the table of pairs."""
+    places = (exp / "score/rescored/ml_1/test/score.json", exp / "decode/ml_1/test/score.json")
+    ours, decoded = (json.loads(place.read_text())["errors"] for place in places)
+    assert ours == decoded
+    assert "| nine one |" in (exp / "RESULTS.md").read_text()
+
+
 CHECKS = {"tidigits": check_tidigits, "spirals": check_spirals, "digits": check_digits, "pixels": check_pixels,
-          "timit": check_timit, "gaussians": check_gaussians}  # fmt: skip
+          "timit": check_timit, "gaussians": check_gaussians,
+          "spelling": check_spelling}  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from margo.report.svg import Axis, axis, heatmap, log_ticks, numbers, rates_plot, ticks
+from margo.report.svg import Axis, axis, heatmap, line_plot, log_ticks, numbers, rates_plot, ticks
 
 
 @given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6))
@@ -71,3 +71,13 @@ def test_every_one_of_twenty_systems_looks_different_and_no_figure_of_a_paper_hi
     for dot, paper in zip(dots, papers, strict=True):
         ours = float(re.search(r"translate\((\S+)", dot.get("transform"))[1])
         assert float(re.match(r"M(\S+)", paper.get("d"))[1]) - 5 > ours + 3.9
+
+
+@pytest.mark.parametrize("last", [2, 3, 7, 40])
+def test_iterations_have_whole_ticks(last):
+    """Between the first and the second iteration there is none; other axes may have parts."""
+    plot = {"title": "t", "kind": "line", "x_label": "iteration", "series": [{"x": [1, last], "y": [0.5, 0.7]}]}
+    for label, whole in (("iteration", True), ("r", last >= 7)):
+        tree = ElementTree.fromstring(line_plot({**plot, "x_label": label}))
+        below = [each for each in tree.iter() if each.get("class") == "tick" and each.get("text-anchor") == "middle"]
+        assert len(below) >= 2 and all(each.text.isdigit() for each in below) == whole

@@ -32,6 +32,11 @@ def test_extras_are_those_of_the_package(project):
         assert {*names.split()} <= modules(declared[extra]), extra
 
 
+def test_every_extra_is_told(root, project):
+    page = (root / "docs" / "index.md").read_text()
+    assert all(f"`{extra}`" in page for extra in project["optional-dependencies"])
+
+
 def test_every_package_that_is_imported_is_needed_by_all_or_brought_by_an_extra(root, project):
     known = modules(project["dependencies"]) | {name for names in EXTRAS.values() for name in names.split()}
     own = {path.stem for path in (root / "local").glob("*.py")} | {"margo"}

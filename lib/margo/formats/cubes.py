@@ -40,7 +40,7 @@ def read_array(path, dimensions: int) -> np.ndarray:
             try:
                 from tifffile import imread
             except ImportError:
-                raise MargoError("GeoTIFF files need the package tifffile: pip install tifffile") from None
+                raise MargoError("GeoTIFF files need tifffile: pip install 'margo-speech[geotiff]'") from None
             array = imread(plain)
             if array.ndim == 3 and array.shape[0] < min(array.shape[1:]):  # bands come first in most of them
                 array = array.transpose(1, 2, 0)

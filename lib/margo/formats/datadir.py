@@ -238,7 +238,8 @@ def _load(folder: Path, allow_pipes: bool, need_text: bool) -> tuple[DataDir, _F
     segments = _segments(tables, faults)
     audio = {name: _audio_of(name, value, folder, allow_pipes, faults)
              for name, value in (tables["wav.scp"] or {}).items() if value}  # fmt: skip
-    feats = {name: _feats_of(name, value, folder, faults) for name, value in (tables["feats.scp"] or {}).items()}
+    known: dict = {}  # archives, by what the table calls them
+    feats = {name: _feats_of(name, value, folder, known, faults) for name, value in (tables["feats.scp"] or {}).items()}
     genders = _genders(tables, speakers, faults)
     present = {
         "utt2spk": speakers if tables["utt2spk"] is not None or tables["spk2utt"] is not None else None,
@@ -340,7 +341,7 @@ def _audio_of(name: str, value: str, folder: Path, allow_pipes: bool, faults: _F
     return path
 
 
-def _feats_of(name: str, value: str, folder: Path, faults: _Faults) -> str:
+def _feats_of(name: str, value: str, folder: Path, known: dict, faults: _Faults) -> str:
     place = place_of(value)
     if "|" in value:
         faults.add("pipe in feats.scp", f"{name}: {brief(value)}")
@@ -349,8 +350,9 @@ def _feats_of(name: str, value: str, folder: Path, faults: _Faults) -> str:
     else:
         from margo.formats.features import find_archive
 
-        archive = find_archive(place[0], folder, name, place[1])
-        if archive is not None:
-            return f"{archive}:{place[1]}"
+        if place[0] not in known:
+            known[place[0]] = find_archive(place[0], folder, name, place[1])
+        if known[place[0]] is not None:
+            return f"{known[place[0]]}:{place[1]}"
         faults.add("feature archive missing", f"feats.scp: {name}: {value}")
     return value

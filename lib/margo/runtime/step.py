@@ -24,7 +24,7 @@ from margo.runtime.options import RUNNING, parse
 EXTRAS = {"classify": "sklearn optuna h5py", "solvers": "cvxpy clarabel scs", "mosek": "mosek", "sphere": "av",
           "cluster": "distributed dask_jobqueue threadpoolctl", "corpora": "espeakng_loader", "pandas": "pandas",
           "elan": "pympi", "augment": "librosa", "lhotse": "lhotse", "serve": "starlette uvicorn",
-          "live": "sounddevice"}  # fmt: skip
+          "live": "sounddevice", "geotiff": "tifffile"}  # fmt: skip
 WANTED = {  # the file that a folder of such a step must have, whoever made it
     "make_mfcc": "feats.scp", "train_ml": "model.npz", "train_gmm": "model.npz", "nbest": "nbest.jsonl",
     "decode": "hyp", "align": "ali.ctm",
