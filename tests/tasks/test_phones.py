@@ -51,7 +51,7 @@ def test_every_criterion_trains_them(folders, tmp_path, name):
     assert read_model(tmp_path / name / "model.npz").lexicon == read_model(folders / "mono" / "model.npz").lexicon
 
 
-def test_probabilities_follow_what_is_said(folders):
+def test_probabilities_follow_what_is_said(folders, tmp_path):
     hmms, data = read_model(folders / "mono" / "model.npz"), speech.read(folders / "train")
     with place(1) as where:
         ways = reweighed(hmms, data, where).lexicon["w0"]
@@ -59,6 +59,9 @@ def test_probabilities_follow_what_is_said(folders):
     said = sum(word == "w0" for item in data.items for word in item.words)
     counts = [np.exp(way.log_prob) * (said + 2) - 1 for way in ways]  # one was added to each
     assert sum(counts) == pytest.approx(said) and counts == pytest.approx(np.round(counts))
+    same = {"init": folders / "mono", "penalties": ("none",)}
+    go(folders, tmp_path / "counted", "ml", **same, pronunciations="counted")
+    assert read_model(tmp_path / "counted" / "model.npz").lexicon["w0"] == ways != hmms.lexicon["w0"]
 
 
 def test_units_in_context_and_transforms_go_all_the_way(root, folders, tmp_path):

@@ -42,6 +42,10 @@ class LexiconOptions(Knobs):
         "lexicon", "words that can be recognised: all of the lexicon, or those of the transcripts",
         ("lexicon", "transcripts"), needs={"lexicon": True},
     )  # fmt: skip
+    pronunciations: str = knob(
+        "kept", "probabilities of a word's pronunciations in the model of --init: kept, or counted in its alignments "
+        "of --data", ("kept", "counted"), needs={"init": True},
+    )  # fmt: skip
 
 
 def lexicon_of(options, data: speech.Speech) -> dict[str, tuple[Pronunciation, ...]]:

@@ -27,7 +27,7 @@ from margo.signal.front_end import same_features
 from margo.tasks import passes, speech, tuning
 from margo.tasks.calibrating import calibrated
 from margo.tasks.labels import start_from_labels
-from margo.tasks.pronouncing import LexiconOptions, lexicon_of
+from margo.tasks.pronouncing import LexiconOptions, lexicon_of, reweighed
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,10 @@ def first_model(options, data: speech.Speech, where, step) -> HmmSet:
     """The model of ``--init``, its mixtures doubled if more are asked for; else one a word, flat or from labels."""
     weights = {"insertion_penalty": options.insertion_penalty, "scale": options.scale}
     if options.init:
-        hmms = grown(shaped(passes.model_for(options.init, data), options.covariance), options.mixtures)
+        hmms = passes.model_for(options.init, data)
+        if options.pronunciations == "counted":
+            hmms = reweighed(hmms, data, where)
+        hmms = grown(shaped(hmms, options.covariance), options.mixtures)
         return with_weights(hmms, **weights)
     whole = speech.total(partial(chunk_moments, data.features["dimension"]), data, where)
     lexicon = lexicon_of(options, data)
