@@ -261,11 +261,11 @@ def test_real_digits(corpora):
     margin = maxmargin.to_model(problem, state.phi)
     assert np.linalg.eigvalsh(margin.psi).min() >= -1e-8
     assert 100 * (maxmargin.log_joint(margin, test_x).argmax(1) != test_y).mean() <= 5.5
-    start = maxmargin.from_classifier(problem, model)
-    packed, reports = maxmargin.descend(problem, start, 10**6, False, time.process_time, 20 * spent)
-    after = {report["cpu_seconds"]: -report["objective"] for report in reports}
-    assert min(value for second, value in after.items() if second <= spent) > 1.2 * state.primal
-    assert maxmargin.objective(problem, packed) < 1.02 * state.primal  # after 20 times SMO's time
+    part = maxmargin.pose(model, x[::3], y[::3], 3.0, 0.25)
+    best, _ = smo.fit(part, MarginOptions(gap=0.01), rng)
+    packed, reports = maxmargin.descend(part, maxmargin.from_classifier(part, model), 500)
+    assert -reports[10]["objective"] > 1.2 * best.primal  # a long way from where SMO is
+    assert maxmargin.objective(part, packed) < 1.02 * best.primal
 
 
 def test_refusals():
