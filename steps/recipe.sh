@@ -78,7 +78,7 @@ parse_options() {
             *) usage_error "unexpected argument '$1' (see --help)" ;;
         esac
         word=${1#--}; variable=${word//-/_}; known=" ${options[*]} "
-        [[ $word != *_* && $known == *" $variable "* ]] || usage_error "unknown option '$1' (see --help)"
+        [[ $word != *_* && $known == *" $variable "* ]] || usage_error "unknown option '$1', expected one of $(printf -- '--%s ' "${options[@]//_/-}")(see --help)"
         [ $# -ge 2 ] && [[ $2 != --* ]] || usage_error "option '$1' needs a value"
         printf -v "$variable" '%s' "$2"
         shift 2

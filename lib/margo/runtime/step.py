@@ -63,6 +63,11 @@ class Trainer(Knobs):
     overwrite: bool = knob(False, "start anew where --out holds a model made with other settings")
 
 
+def _in_a_run(folder: Path) -> bool:
+    """Whether steps have worked beside ``folder``, or one or two folders above."""
+    return any(next(above.glob("*/step.log"), None) for above in folder.parents[:3])
+
+
 class Step:
     """One run of a step: where it writes, what it reads, what it says."""
 
@@ -128,6 +133,8 @@ class Step:
             stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)
             where, when = made_by if stage is None else f"stage {stage}", "first" if lacks else "again"
             where = f"run {where} {when}" + (f" (--stage {stage})" if stage is not None else "")
+            if not folder.exists() and wanted and not _in_a_run(folder):
+                where = f"give a folder with {wanted}, or in a recipe {where}"
             fault = f"is not complete ({lacks}): " if lacks else f"{changed}, or "
             others = [] if folder.exists() or not made_by.startswith("train") else models_in(folder.parent)
             there = f"; models there: {' '.join(others)}" * bool(others)

@@ -1,7 +1,6 @@
 """Words against sounds that are none: hum, hiss, clicks, which some string of words must always fit best."""
 
 import numpy as np
-from scipy.optimize import minimize
 
 from margo.model.graph import Graph
 from margo.search.viterbi import Path
@@ -50,6 +49,8 @@ def fitted(words: np.ndarray, sounds: np.ndarray) -> tuple[float, ...]:
 
     ``u >= 0``: a better fit never makes a word less one. The words together count as much as ``SPEECH`` says.
     """
+    from scipy.optimize import minimize  # takes long to import, and only dev's choice needs it
+
     x = np.concatenate([words, sounds])
     signs = np.repeat([1.0, -1.0], [len(words), len(sounds)])
     shares = np.repeat([SPEECH / len(words), (1 - SPEECH) / len(sounds)], [len(words), len(sounds)])
