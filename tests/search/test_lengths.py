@@ -14,9 +14,9 @@ from margo.search.viterbi import viterbi
 from oracles import random_hmms
 
 
-def whole(arcs, scores, beam=np.inf):
+def whole(arcs, scores):
     back = np.empty((len(scores) + 1, len(arcs.arc_start) - 1), np.int32)
-    score = best_path(arcs, scores, beam, back)
+    score = best_path(arcs, scores, back)
     return score, trace(arcs, back, arcs.end, True)[0] if score > -np.inf else None
 
 
@@ -48,10 +48,9 @@ def test_kept_rows_give_the_path_of_a_search_that_keeps_all(spoken, monkeypatch,
     loop = loop_graph(hmms)
     more = log_likelihoods(scorer(hmms.pool, loop.states, np.float64), np.random.default_rng(1).normal(size=(150, 2)))
     for arcs, table in ((graph.arcs, scores), (loop.arcs, more)):
-        for beam in (np.inf, 20.0):
-            score, path = whole(arcs, table, beam)
-            found = best_arcs(arcs, table, beam)
-            assert found[0] == score and found[1].tolist() == path.tolist()
+        score, path = whole(arcs, table)
+        found = best_arcs(arcs, table)
+        assert found[0] == score and found[1].tolist() == path.tolist()
     short = best_arcs(graph.arcs, scores[:5])
     assert short[0] == -np.inf and not len(short[1])
 

@@ -8,9 +8,11 @@ from margo.errors import MargoError
 from margo.model.graph import Graph, bigram_graph, isolated_graph, loop_graph, ngram_graph
 from margo.model.hmm import HmmSet
 from margo.model.ngram import Ngram
+from margo.model.tree import loop_tree, ngram_tree
 
 KINDS = ("isolated", "loop", "bigram", "ngram")
 MOST = 1000  # words of a bigram that is kept as a table of all pairs
+FEW = 500  # words that need no tree
 
 
 def grammar(kind: str, insertion_penalty: float = 0.0, log_bigram=None, scale: float = 1.0) -> dict:
@@ -84,6 +86,18 @@ def recognition_graph(hmms: HmmSet) -> Graph:
     if table["kind"] == "ngram":
         return ngram_graph(hmms, hmms.ngram, table["scale"], penalty)
     return bigram_graph(hmms, hmms.log_bigram, table["scale"], penalty)
+
+
+def search_graph(hmms: HmmSet) -> Graph:
+    """:func:`recognition_graph` for the best path and for posteriors of states: of a large vocabulary the words stand in
+    a prefix tree, unless every state of its n-gram has all words behind it, which would be as many trees."""
+    table = hmms.meta.get("grammar", {"kind": "loop"})
+    many, penalty = len(hmms.words) > FEW, table.get("insertion_penalty", 0.0)
+    if many and table["kind"] == "loop":
+        return loop_tree(hmms, penalty)
+    if many and table["kind"] == "ngram" and (hmms.ngram.order == 1 or hmms.ngram.backs_off):
+        return ngram_tree(hmms, hmms.ngram, table["scale"], penalty)
+    return recognition_graph(hmms)
 
 
 def string_score(hmms: HmmSet, words) -> float:

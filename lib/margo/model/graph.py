@@ -16,6 +16,8 @@ from margo.errors import MargoError
 from margo.model.hmm import HmmSet
 from margo.model.ngram import END, Ngram
 
+OPEN = -2  # a word of which only the beginning is known, in a tree of words
+
 
 class Arcs(NamedTuple):
     """A graph as the kernels take it, n nodes, E of them emitting, A arcs sorted by destination.
@@ -31,7 +33,7 @@ class Arcs(NamedTuple):
     column: np.ndarray  # int [E] of the state likelihoods
     prob: np.ndarray  # [A] exp(log_prob)
     transition: np.ndarray  # int [A] index into ``HmmSet.log_transitions``, or -1
-    word: np.ndarray  # int [A] entered by that arc, or -1
+    word: np.ndarray  # int [A] entered by that arc, or -1; OPEN: one is entered that a later arc will name
     unit: np.ndarray  # int [A] likewise
     out_start: np.ndarray  # int [n + 1] arcs out of each node,
     out_arc: np.ndarray  # int [A] as numbers
@@ -50,7 +52,7 @@ class Graph:
 
     arcs: Arcs
     states: np.ndarray  # int [S'] pool states: the columns of the likelihoods the graph is searched with
-    node_word: np.ndarray  # int [E] word each emitting node belongs to, -1 for silence
+    node_word: np.ndarray  # int [E] word each emitting node belongs to, -1 for silence, OPEN: not known yet
     words: tuple[str, ...]  # names
 
     @property
@@ -268,7 +270,7 @@ def chain_arcs(table, columns, chain):
 
 def isolated_graph(hmms: HmmSet) -> Graph:
     """Exactly one of the words, with optional silence around it."""
-    build = _Builder(hmms)
+    build = Builder(hmms)
     hub, tail = build.optional_silence(build.start), build.null()
     for word in range(len(hmms.words)):
         build.arc(build.word_behind(hub, word), tail)
@@ -277,7 +279,7 @@ def isolated_graph(hmms: HmmSet) -> Graph:
 
 def loop_graph(hmms: HmmSet, insertion_penalty: float = 0.0) -> Graph:
     """One or more words in any order; ``insertion_penalty`` is added to the score for every word."""
-    build = _Builder(hmms)
+    build = Builder(hmms)
     hub, tail = build.null(), build.null()
     build.arc(build.optional_silence(build.start), hub)
     for word in range(len(hmms.words)):
@@ -299,7 +301,7 @@ def bigram_graph(hmms: HmmSet, log_bigram: np.ndarray, scale: float = 1.0, inser
         raise MargoError(f"bigram has shape {log_bigram.shape}, the model's words ask for {(size, size)}")
     if np.isnan(log_bigram).any():
         raise MargoError("bigram holds NaN")
-    build = _Builder(hmms)
+    build = Builder(hmms)
     copies = [build.word(word) for word in range(size - 1)]
     final = build.null()
     for row, tail in enumerate([*(copy[1] for copy in copies), build.start]):
@@ -314,7 +316,7 @@ def bigram_graph(hmms: HmmSet, log_bigram: np.ndarray, scale: float = 1.0, inser
 def ngram_graph(hmms: HmmSet, ngram: Ngram, scale: float = 1.0, insertion_penalty: float = 0.0) -> Graph:
     """One or more words under a back-off n-gram, as its automaton has it: a copy of a word for each state that it leads
     to. Each word costs ``scale * log_prob + insertion_penalty``, backing off and the end no penalty."""
-    build = _Builder(hmms)
+    build = Builder(hmms)
     before = [build.null() for _ in ngram.histories]
     states, final, copies = [build.optional_silence(node) for node in before], build.null(), {}
     build.arc(build.start, before[1])
@@ -330,7 +332,7 @@ def ngram_graph(hmms: HmmSet, ngram: Ngram, scale: float = 1.0, insertion_penalt
     return build.finish(final)
 
 
-class _Builder:
+class Builder:
     """Collects copies of units and the arcs between them; :meth:`finish` makes arrays of all at once.
 
     Null nodes are negative numbers until then.
@@ -443,18 +445,31 @@ def _null_order(ends: np.ndarray, nulls: int) -> np.ndarray:
     if (sources < destinations).all():
         return np.arange(nulls)
     waiting = np.bincount(destinations, minlength=nulls)
-    followers: list[list[int]] = [[] for _ in range(nulls)]
-    for source, destination in zip(sources.tolist(), destinations.tolist()):
-        followers[source].append(destination)
-    ready = np.flatnonzero(waiting == 0).tolist()
-    place = np.full(nulls, -1)
-    for position in range(nulls):
-        if not ready:
-            raise MargoError("graph: a loop can be run through without a frame (a word of tee models only)")
-        node = ready.pop(0)
+    by_source = np.argsort(sources, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=nulls))])
+    place = _upwards(waiting, first, destinations[by_source])
+    if (place < 0).any():
+        raise MargoError("graph: a loop can be run through without a frame (a word of tee models only)")
+    return place
+
+
+@njit(cache=True)
+def _upwards(waiting, first, followers):
+    """Place of each node behind all that lead to it, -1 of nodes in a ring; ``waiting``: how many do."""
+    place, ready = np.full(len(waiting), -1), np.empty(len(waiting), np.int64)
+    count = 0
+    for node in range(len(waiting)):
+        if waiting[node] == 0:
+            ready[count] = node
+            count += 1
+    position = 0
+    while position < count:
+        node = ready[position]
         place[node] = position
-        for follower in followers[node]:
+        position += 1
+        for follower in followers[first[node] : first[node + 1]]:
             waiting[follower] -= 1
             if waiting[follower] == 0:
-                ready.append(follower)
+                ready[count] = follower
+                count += 1
     return place

@@ -90,6 +90,11 @@ class Ngram:
                 ways.append(Way(number, None, self._state(history[1:], index), self._backed(history, index)))
         return ways
 
+    @property
+    def backs_off(self) -> bool:
+        """Whether the automaton leaves words to shorter histories."""
+        return any(way.word is None for way in self.ways)
+
     @cached_property
     def _continued(self) -> dict[tuple[str, ...], list[str]]:
         """Words that n-grams have behind each history."""

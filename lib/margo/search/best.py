@@ -7,30 +7,30 @@ from margo.search.band import band, window
 
 
 @njit(cache=True)
-def best_path(arcs, scores, beam, back):
+def best_path(arcs, scores, back):
     """Score of the best path; ``back`` [T + 1, n] receives the best arc into every node that a path can be in."""
-    return _best(arcs, scores, 0, len(scores), beam, np.full(len(arcs.arc_start) - 1, -np.inf), back, True)
+    return _best(arcs, scores, 0, len(scores), np.full(len(arcs.arc_start) - 1, -np.inf), back, True)
 
 
 @njit(cache=True)
 def best_score(arcs, scores):
     """The score alone, in less time."""
     values = np.full(len(arcs.arc_start) - 1, -np.inf)
-    return _best(arcs, scores, 0, len(scores), np.inf, values, np.empty((0, 0), np.int32), False)
+    return _best(arcs, scores, 0, len(scores), values, np.empty((0, 0), np.int32), False)
 
 
 @njit(cache=True)
-def move(arcs, scores, first, frames, beam, values, back, pointers):
+def move(arcs, scores, first, frames, values, back, pointers):
     """Takes ``values`` [n] after ``first`` of ``frames`` frames (-inf before all) on over ``scores``; with ``pointers``
     ``back`` is as in :func:`best_path`, but of the first row only where nothing came before it."""
     if pointers:
-        _best(arcs, scores, first, frames, beam, values, back, True)
+        _best(arcs, scores, first, frames, values, back, True)
     else:
-        _best(arcs, scores, first, frames, beam, values, back, False)
+        _best(arcs, scores, first, frames, values, back, False)
 
 
 @njit(cache=True, inline="always")
-def _best(arcs, scores, first, frames, beam, values, back, pointers):
+def _best(arcs, scores, first, frames, values, back, pointers):
     arc_start, source, destination, log_prob, column = arcs[:5]
     stay_arc, step_arc, rest, ahead, behind = arcs[-7:-2]
     emitting, nodes = len(column), len(arc_start) - 1
@@ -67,13 +67,6 @@ def _best(arcs, scores, first, frames, beam, values, back, pointers):
             frame, inside, columns = scores[row - 1 - first], now[low:high], column[low:high]
             for node in range(len(inside)):
                 inside[node] += frame[columns[node]]
-            if beam < np.inf:
-                top = -np.inf
-                for node in range(low, high):
-                    top = max(top, now[node])
-                for node in range(low, high):
-                    if now[node] < top - beam:
-                        now[node] = -np.inf
         for node in range(emitting, nodes):
             best, choice = 0.0 if row == 0 and node == arcs.start else -np.inf, -1
             for arc in range(arc_start[node], arc_start[node + 1]):

@@ -25,10 +25,10 @@ SLACK = 64  # frames that a path may be ahead of what its node says
 BEAM, WIDEST, WIDER = 4000.0, 64000.0, 4.0  # nats, the first beam and the last; the factor between one and the next
 
 
-def best_arcs(arcs: Arcs, scores: np.ndarray, beam: float = np.inf) -> tuple[float, np.ndarray]:
+def best_arcs(arcs: Arcs, scores: np.ndarray) -> tuple[float, np.ndarray]:
     """``(score, arcs)`` of the best path through ``scores`` [T, S'], float64; -inf and none where there is no path."""
     nodes, frames = len(arcs.arc_start) - 1, len(scores)
-    if frames * nodes > CELLS and arcs.ahead.any() and beam == np.inf:
+    if frames * nodes > CELLS and arcs.ahead.any():
         found = along(arcs, scores)
         if found:
             return found
@@ -40,11 +40,11 @@ def best_arcs(arcs: Arcs, scores: np.ndarray, beam: float = np.inf) -> tuple[flo
             for cut in range(first, last, length):
                 waiting.append((cut, min(cut + length, last), values.copy()))
                 if cut + length < last or score is None:
-                    move(arcs, scores[cut : cut + length], cut, frames, beam, values, NOWHERE, False)
+                    move(arcs, scores[cut : cut + length], cut, frames, values, NOWHERE, False)
             score = values[arcs.end] if score is None else score
         else:
             back = np.empty((last - first + 1, nodes), np.int32)
-            move(arcs, scores[first:last], first, frames, beam, values, back, True)
+            move(arcs, scores[first:last], first, frames, values, back, True)
             score = values[arcs.end] if score is None else score
             if score > -np.inf:
                 taken, node = trace(arcs, back, node, first == 0)
@@ -106,7 +106,7 @@ def within(arcs: Arcs, scores: np.ndarray, beam: float, positions: np.ndarray) -
             after = reachable(arcs, positions, reach.first + active[0], reach.first + active[-1])
             values, reach = reach.moved(values, after), after
         blocks.append((first, reach, values.copy()))
-        move(reach.arcs, scores[first : first + ROWS], first, frames, np.inf, values, NOWHERE, False)
+        move(reach.arcs, scores[first : first + ROWS], first, frames, values, NOWHERE, False)
     ended = arcs.end - emitting < reach.end
     score = values[arcs.end - emitting + reach.shift] if ended else -np.inf
     if not score > -np.inf:
@@ -115,7 +115,7 @@ def within(arcs: Arcs, scores: np.ndarray, beam: float, positions: np.ndarray) -
     for first, reach, values in reversed(blocks):
         node = node - reach.first if node < emitting else node - emitting + reach.shift
         back = np.empty((min(ROWS, frames - first) + 1, len(values)), np.int32)
-        move(reach.arcs, scores[first : first + ROWS], first, frames, np.inf, values, back, True)
+        move(reach.arcs, scores[first : first + ROWS], first, frames, values, back, True)
         taken, node = trace(reach.arcs, back, node, first == 0)
         node = node + reach.first if node < reach.last - reach.first else node - reach.shift + emitting
         parts.append(reach.number[taken])

@@ -86,7 +86,7 @@ def _align(table, columns, words, start, likelihoods, scores, constants, states)
     for string in range(len(scores)):
         arcs = chain_arcs(table, columns, string_chain(table, words[start[string] : start[string + 1]]))
         back = np.empty((len(likelihoods) + 1, len(arcs.arc_start) - 1), np.int32)
-        scores[string] = best_path(arcs, likelihoods, np.inf, back)
+        scores[string] = best_path(arcs, likelihoods, back)
         path = trace(arcs, back, arcs.end, True)[0] if scores[string] > -np.inf else np.empty(0, np.int64)
         if count + len(path) > len(taken):
             taken = np.concatenate((taken, np.empty(len(taken) + len(path), np.int32)))

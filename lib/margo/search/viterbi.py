@@ -6,10 +6,11 @@ import numpy as np
 from numba import njit
 
 from margo.errors import MargoError
-from margo.model.graph import Graph
+from margo.model.graph import OPEN, Graph
 from margo.search.best import best_score
 from margo.search.forward_backward import checked
 from margo.search.lengths import best_arcs
+from margo.search.pruned import pruned_arcs
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,15 @@ class Path:
     word_names: tuple[str, ...]
 
 
-def viterbi(graph: Graph, log_likelihoods: np.ndarray, beam: float = np.inf) -> Path | None:
-    """Best path for ``log_likelihoods`` [T, S'] (columns: ``graph.states``).
+def viterbi(graph: Graph, log_likelihoods: np.ndarray, beam: float = np.inf, most: int = 0) -> Path | None:
+    """Best path for ``log_likelihoods`` [T, S'] (columns: ``graph.states``); exact unless one of these says otherwise.
 
-    ``beam``: nodes further than this under the best of their frame are given up (off by default, and then exact).
-    None when no path has exactly T frames, or none that the beam left.
+    ``beam``: nodes further than this under the best of their frame are given up, and all but the ``most`` best (0: none
+    of these). None when no path has exactly T frames, or none that was left.
     """
     scores = checked(graph, log_likelihoods)
-    score, taken = best_arcs(graph.arcs, scores, beam)
+    exact = beam == np.inf and not most
+    score, taken = best_arcs(graph.arcs, scores) if exact else pruned_arcs(graph.arcs, scores, beam, most)
     if not score > -np.inf:
         return None
     nodes, marks = _read(graph.arcs, taken, len(scores))
@@ -73,10 +75,15 @@ def align(graph: Graph, log_likelihoods: np.ndarray) -> Path:
 
 
 def _segments(graph: Graph, nodes: np.ndarray, marks: list):
-    """Words and units between the rows at which they were entered; a word ends before the silence behind it."""
+    """Words and units between the rows at which they were entered; a word ends before the silence behind it. In a tree
+    a word is entered before it is named."""
     words, frames = [], len(nodes)
-    silent = np.flatnonzero(graph.node_word[nodes] < 0)
-    word_marks = [(row, word) for row, word, _ in marks if word >= 0]
+    silent = np.flatnonzero(graph.node_word[nodes] == -1)
+    word_marks, begun = [], None
+    for row, word, _ in marks:
+        if word >= 0:
+            word_marks.append((row if begun is None else begun, word))
+        begun = row if word == OPEN else None if word >= 0 else begun
     unit_marks = [(row, unit) for row, _, unit in marks if unit >= 0]
     for (row, word), (following, _) in zip(word_marks, [*word_marks[1:], (frames, -1)]):
         pause = np.searchsorted(silent, row)
@@ -99,7 +106,7 @@ def _read(arcs, path, frames):
     nodes, marks = np.empty(frames, np.int64), np.empty((len(path), 3), np.int64)
     row = count = 0
     for arc in path:
-        if arcs.word[arc] >= 0 or arcs.unit[arc] >= 0:
+        if arcs.word[arc] != -1 or arcs.unit[arc] >= 0:
             marks[count, 0], marks[count, 1], marks[count, 2] = row, arcs.word[arc], arcs.unit[arc]
             count += 1
         if arcs.destination[arc] < len(arcs.column):
