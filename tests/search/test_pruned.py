@@ -80,7 +80,7 @@ def test_memory_is_collected_without_a_change(monkeypatch):
     monkeypatch.setattr(pruned, "_collect", lambda *given: sizes.append(collect(*given)) or sizes[-1])
     found = pruned_arcs.py_func(graph.arcs, scores, 20.0, 0)
     assert found[0] == expected[0] and found[1].tolist() == expected[1].tolist()
-    assert len(sizes) > 3 and max(sizes) < 80 * graph.n_emitting / 4  # tokens that lead nowhere are gone
+    assert len(sizes) > 3 and max(sizes) < 80 * graph.n_nodes / 4  # tokens that lead nowhere are gone
 
 
 def test_limits_reach_the_search():
