@@ -19,7 +19,13 @@ class Options(Parallel):
     model: Path = knob(help="folder of the model")
     data: tuple[Path, ...] = knob(help="feature folders")
     out: Path = knob(help="folder to write")
-    beam: float = knob(0.0, "give up states this far under the best of their frame; 0 searches everything", least=0)
+    beam: float | None = knob(
+        None, "give up states this far under the best of their frame; 0 searches everything, which a small vocabulary "
+        "does by itself", least=0, unit="nats",
+    )  # fmt: skip
+    max_active: int | None = knob(
+        None, "of a frame's states follow only the best so many (histogram pruning); 0 for all, likewise", least=0
+    )  # fmt: skip
     insertion_penalty: float | None = knob(None, "added to the score for every word, instead of the model's own")
     scale: float | None = knob(None, "factor of a bigram's log probabilities, instead of the model's own", above=0)
     ctm: bool = knob(False, "write <set>/hyp.ctm too: words with times and confidences")
@@ -48,14 +54,16 @@ def run(options: Options, step):
             data = speech.read(step.input(folder, made_by="make_mfcc"))
             hmms = passes.model_for(options.model, data)
             hmms = with_weights(hmms, insertion_penalty=options.insertion_penalty, scale=options.scale)
-            function = partial(passes.decode, hmms, options.beam or float("inf"))
+            limits = passes.Limits(options.beam, options.max_active)
+            function = partial(passes.decode, hmms, limits)
             if options.ctm or options.textgrid:
-                function = partial(passes.timed_decode, hmms, options.beam or float("inf"), options.confidence_scale)
+                function = partial(passes.timed_decode, hmms, limits, options.confidence_scale)
             parts = step.progress(map_chunks(function, data.chunks, where), len(data.chunks), f"decode {name}")
             rows = [row for part in parts for row in part]
             if options.ctm or options.textgrid:
                 rows = write_times(rows, data, name, options, step)
-            lost = [(utterance, "no path fits its frames") for utterance, words, _, _ in rows if words is None]
+            reason = "no path fits its frames, or none that the search followed"
+            lost = [(utterance, reason) for utterance, words, _, _ in rows if words is None]
             speech.check_dropped(lost, data, step)
             write_transcripts(step.output(f"{name}/hyp"), {utterance: words or () for utterance, words, _, _ in rows})
             lines = [f"{utterance} {score:.4f} {frames}\n" for utterance, _, score, frames in rows]

@@ -5,7 +5,7 @@ import pytest
 
 from margo.errors import MargoError
 from margo.formats.arpa import read_arpa, write_arpa
-from margo.model.ngram import END, START, witten_bell
+from margo.model.ngram import END, SMOOTHINGS, START
 
 GOOD = """a comment
 \\data\\
@@ -26,13 +26,16 @@ ngram 2=2
 """
 
 
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_what_is_written_reads_the_same(tmp_path, order):
+def test_what_is_written_reads_the_same(tmp_path, order, smoothing):
     words = ("a", "b", "c")
-    ngram = witten_bell([("a", "b"), ("b", "a", "b"), ("c",)], words, order)
+    ngram = SMOOTHINGS[smoothing]([("a", "b"), ("b", "a", "b"), ("c",)], words, order)
     write_arpa(tmp_path / "lm", ngram)
     again = read_arpa(tmp_path / "lm")
     assert again.order == order
+    write_arpa(tmp_path / "2", again)
+    assert (tmp_path / "2").read_text() == (tmp_path / "lm").read_text()
     for history in ((), ("a",), ("b", "a"), (START,), (START, "a"), ("c", "c")):
         for word in (*words, END):
             assert again.log_prob(history, word) == pytest.approx(ngram.log_prob(history, word), abs=1e-7)
@@ -52,7 +55,8 @@ def test_a_file_of_others_is_read(tmp_path):
     ("before", "after", "said"),
     [
         ("\\end\\", "", "not an ARPA file"),
-        ("-0.5 a -0.2\n", "", "a b: no 1-gram a, whose backoff is missing"),
+        ("-0.5 a -0.2\n", "", "a: no backoff, which a 1-gram needs that longer ones begin with"),
+        ("-0.5 a -0.2\n", "-0.5 a\n", "a: no backoff, which a 1-gram needs that longer ones begin with"),
         ("ngram 2=2", "ngram 2=3", "2 2-grams, its head says 3"),
         ("-0.7 b", "seven b", "line 10: 'seven b': is 'seven', expected a number"),
         ("-0.7 b", "0.7 b", "log probability 0.7, expected at most 0"),

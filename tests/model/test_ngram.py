@@ -8,8 +8,8 @@ import pytest
 
 from margo.errors import MargoError
 from margo.model.grammar import ngram_grammar, recognition_graph, string_score, with_grammar
-from margo.model.graph import ngram_graph
-from margo.model.ngram import END, START, Ngram, witten_bell
+from margo.model.graph import automaton_graph
+from margo.model.ngram import END, SMOOTHINGS, START, Ngram, witten_bell
 from margo.search.forward_backward import posteriors
 from margo.search.nbest import nbest
 from margo.search.viterbi import viterbi
@@ -29,14 +29,44 @@ def textbook(strings, words, history, word):
     return (behind.count(word) + kinds * lower) / (len(behind) + kinds) if behind else lower
 
 
+def textbook_kneser_ney(strings, words, order, history, word):
+    """Kneser and Ney's estimate by its recursion, counting anew each time: of all n-grams of the history's length and
+    one more, the longest and those at a string's start are counted as often as they occur, others once for each
+    different word before them."""
+    size = len(history)
+    padded = [(START, *string, END) for string in strings]
+    places = [s[i - size : i + 1] for s in padded for i in range(max(size, 1), len(s))]
+    if size < order - 1:
+        longer = {s[i - size - 1 : i + 1] for s in padded for i in range(size + 1, len(s))}
+        places = [p for p in places if size and p[0] == START] + [p[1:] for p in longer]
+    counts = {p: places.count(p) for p in places}
+    once, twice = (sum(value == n for value in counts.values()) for n in (1, 2))
+    discount = once / (once + 2 * twice) if once and twice else 0.5
+    behind = {p[-1]: n for p, n in counts.items() if p[:-1] == tuple(history)}
+    lower = 1 / (len(words) + 1)
+    if history:
+        lower = textbook_kneser_ney(strings, words, order, history[1:], word)
+    if not behind:
+        return lower
+    total = sum(behind.values())
+    return max(behind.get(word, 0) - discount, 0) / total + discount * len(behind) / total * lower
+
+
+def textbooks(smoothing, order, history, word):
+    if smoothing == "witten-bell":
+        return textbook(STRINGS, WORDS, history, word)
+    return textbook_kneser_ney(STRINGS, WORDS, order, history, word)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_witten_bell_equals_the_textbook_and_sums_to_one(order):
-    ngram = witten_bell(STRINGS, WORDS, order)
+def test_smoothings_equal_the_textbook_and_sum_to_one(order, smoothing):
+    ngram = SMOOTHINGS[smoothing](STRINGS, WORDS, order)
     for length in range(order):
         begun = ((START, *rest) for rest in product(WORDS, repeat=length - 1)) if length else ()
         for history in [*product(WORDS, repeat=length), *begun]:
             probabilities = [np.exp(ngram.log_prob(history, word)) for word in (*WORDS, END)]
-            expected = [textbook(STRINGS, WORDS, history, word) for word in (*WORDS, END)]
+            expected = [textbooks(smoothing, order, history, word) for word in (*WORDS, END)]
             np.testing.assert_allclose(probabilities, expected, atol=1e-12)
             assert sum(probabilities) == pytest.approx(1, abs=1e-12)
 
@@ -78,7 +108,7 @@ def test_the_graph_gives_the_best_path_and_score_of_brute_force(order, ways):
         return 1.3 * sum(ngram.log_prob(padded[:i], padded[i]) for i in range(1, len(padded))) - 0.7 * len(words)
 
     truth = enumerate_all(hmms, scores, list(loop_strings(hmms, 4)), extra)
-    graph = ngram_graph(hmms, ngram, 1.3, -0.7)
+    graph = automaton_graph(hmms, ngram.automaton, 1.3, -0.7)
     path = viterbi(graph, scores[:, graph.states])
     assert path.score == pytest.approx(truth.best, abs=1e-10)
     assert tuple(path.states) == truth.best_states
@@ -92,7 +122,7 @@ def test_the_graph_gives_the_best_path_and_score_of_brute_force(order, ways):
 def test_backing_off_takes_the_best_way_of_each_string(monkeypatch, seed):
     monkeypatch.setattr("margo.model.ngram.EXACT", 0)
     hmms, ngram, rng = spoken_by(3, False, seed)
-    assert any(way.word is None for way in ngram.ways)
+    assert any(way.word is None for way in ngram.automaton.ways)
     scores = log_gaussians(hmms.pool, rng.normal(0, 1.5, (4, 2)))
     exact = []
 
@@ -100,11 +130,11 @@ def test_backing_off_takes_the_best_way_of_each_string(monkeypatch, seed):
         words = [hmms.words[word] for word in string]
         padded = [START, *words, END]
         exact.append(sum(ngram.log_prob(padded[:i], padded[i]) for i in range(1, len(padded))))
-        assert ngram.string_score(words) >= exact[-1] - 1e-12  # of an interpolated model, never less
-        return ngram.string_score(words)
+        assert ngram.automaton.string_score(words) >= exact[-1] - 1e-12  # of an interpolated model, never less
+        return ngram.automaton.string_score(words)
 
     truth = enumerate_all(hmms, scores, list(loop_strings(hmms, 4)), extra)
-    graph = ngram_graph(hmms, ngram)
+    graph = automaton_graph(hmms, ngram.automaton)
     assert viterbi(graph, scores[:, graph.states]).score == pytest.approx(truth.best, abs=1e-10)
 
 

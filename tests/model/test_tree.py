@@ -9,10 +9,10 @@ import pytest
 from margo.estimate.tying import TyingOptions, context_stats, in_context, tied
 from margo.gaussian.pool import single_gaussians
 from margo.model.grammar import grammar, ngram_grammar, search_graph
-from margo.model.graph import OPEN, loop_graph, ngram_graph
+from margo.model.graph import OPEN, automaton_graph, loop_graph
 from margo.model.hmm import HmmSet, flat_start
 from margo.model.ngram import END, START, witten_bell
-from margo.model.tree import loop_tree, ngram_tree
+from margo.model.tree import automaton_tree, loop_tree
 from margo.search.forward_backward import posteriors
 from margo.search.viterbi import viterbi
 from oracles import enumerate_all, log_gaussians, loop_strings, random_transitions
@@ -92,7 +92,7 @@ def test_a_tree_of_words_gives_the_best_path_and_score_of_brute_force(order, tie
     hmms, rng = spoken(order, silence=order != 2)
     hmms = tied_by_trees(hmms, rng) if tie else hmms
     ngram = witten_bell(STRINGS, hmms.words, order)
-    graph, flat = ngram_tree(hmms, ngram, 1.3, -0.7), ngram_graph(hmms, ngram, 1.3, -0.7)
+    graph, flat = automaton_tree(hmms, ngram.automaton, 1.3, -0.7), automaton_graph(hmms, ngram.automaton, 1.3, -0.7)
     scores = log_gaussians(hmms.pool, rng.normal(0, 1.5, (FRAMES, 2)))
     truth = enumerate_all(hmms, scores, strings_of(hmms), extra_of(hmms, ngram))
     is_truth(graph, scores, truth)
@@ -118,7 +118,8 @@ def test_backing_off_in_a_tree_is_that_of_the_flat_graph(monkeypatch):
         hmms, rng = spoken(order)
         ngram = witten_bell(STRINGS, hmms.words, order)
         assert ngram.backs_off
-        is_flat(ngram_tree(hmms, ngram, 1.3, -0.7), ngram_graph(hmms, ngram, 1.3, -0.7), rng)
+        weighed = (hmms, ngram.automaton, 1.3, -0.7)
+        is_flat(automaton_tree(*weighed), automaton_graph(*weighed), rng)
 
 
 def test_words_share_what_they_begin_with():
@@ -131,7 +132,7 @@ def test_words_share_what_they_begin_with():
 
 def test_what_the_grammar_adds_is_on_the_way_as_soon_as_it_is_known():
     hmms, _ = spoken(1, silence=False)
-    graph = ngram_tree(hmms, witten_bell(STRINGS, hmms.words, 1))
+    graph = automaton_tree(hmms, witten_bell(STRINGS, hmms.words, 1).automaton)
     entered = graph.arcs.word == OPEN
     assert entered.sum() == 2 and (graph.arcs.log_prob[entered] < -0.5).all()
 

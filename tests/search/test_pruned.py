@@ -1,4 +1,4 @@
-"""Pruned search: without a limit the exact path bit by bit, with one a path that was not given up, in bounded memory."""
+"""Pruned search: without a limit the exact path bit by bit, with one the best that was not given up."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_without_a_limit_the_path_is_the_exact_one():
 
 
 def kept(arcs, scores, beam, most):
-    """Best score by the definition: all nodes of a frame, those under the beam and behind the ``most`` best given up."""
+    """Best score by the definition: of a frame's nodes those under the beam or not among the ``most`` best are given up."""
     emitting, nodes = len(arcs.column), len(arcs.arc_start) - 1
     now = np.full(nodes, -np.inf)
     now[arcs.start] = 0.0

@@ -253,7 +253,7 @@ def test_nbest_alignments_and_decoding_use_the_models_weights(root, untuned, tmp
     for penalty in (0.0, -12.0):
         model = with_weights(hmms, insertion_penalty=penalty)
         rows = passes.nbest_lists(model, 3, chunk)
-        decoded = passes.decode(model, np.inf, chunk)
+        decoded = passes.decode(model, passes.OWN, chunk)
         assert [tuple(row["hyps"][0]["words"]) for row in rows] == [words for _, words, _, _ in decoded]
         for row in rows:
             alike = [each["score"] for each in row["hyps"] if each["words"] == row["ref"]]

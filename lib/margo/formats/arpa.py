@@ -43,8 +43,9 @@ def read_arpa(path) -> Ngram:
         if there != declared[str(order)]:
             faults.append(f"{there} {order}-grams, its head says {declared[str(order)]}")
     faults += [f"no 1-gram of {END}"] * ((END,) not in found)
-    faults += [f"{' '.join(key)}: no {len(key) - 1}-gram {' '.join(key[:-1])}, whose backoff is missing"
-               for key in found if len(key) > 1 and key[:-1] not in found]  # fmt: skip
+    histories = dict.fromkeys(key[:-1] for key in found if len(key) > 1)
+    faults += [f"{' '.join(history)}: no backoff, which a {len(history)}-gram needs that longer ones begin with"
+               for history in histories if history not in log_backoffs]  # fmt: skip
     refuse(faults, str(path), MOST)
     return Ngram(len(orders), found, log_backoffs)
 
@@ -57,7 +58,7 @@ def _entry(number: int, text: str, section: str, found: dict, log_backoffs: dict
         return [f"line {number}: {brief(text)}, expected a log probability, {section} words, and perhaps a backoff"]
     key = tuple(fields[1 : order + 1])
     try:
-        value, backoff = real(fields[0]), real(fields[order + 1]) if len(fields) > order + 1 else 0.0
+        value, backoff = real(fields[0]), real(fields[order + 1]) if len(fields) > order + 1 else None
     except ValueError as error:
         return [f"line {number}: {brief(text)}: {error}"]
     if value > HIGHEST:
@@ -65,7 +66,7 @@ def _entry(number: int, text: str, section: str, found: dict, log_backoffs: dict
     if key in found:
         return [f"line {number}: {' '.join(key)} is there already"]
     found[key] = min(value, 0.0) * TEN
-    if backoff:
+    if backoff is not None:
         log_backoffs[key] = backoff * TEN
     return []
 

@@ -48,6 +48,8 @@ def pair_table(hmms: HmmSet) -> np.ndarray:
     pairs = np.zeros((size + 1, size + 1))
     if table["kind"] == "isolated":
         pairs[:size, :size] = -np.inf
+    elif table["kind"] == "rules":
+        raise MargoError("the model's grammar is of rules: no table of pairs, which a word network is written of")
     elif table["kind"] == "ngram":
         pairs = table["scale"] * hmms.ngram.pairs(hmms.words)
     elif table["kind"] == "bigram":

@@ -19,7 +19,8 @@ LAYOUT = {  # of ``meta``
     "silence": (str, None),
     "meta": {"grammar?": {"kind": set(KINDS), "insertion_penalty?": float, "scale?": float,
                           "log_bigram?": [[(float, None)]], "order?": int,
-                          "ngrams?": [[([str], float, None)]]}, "features?": dict},
+                          "ngrams?": [[([str], float, None)]], "states?": int, "start?": int,
+                          "ways?": [[(int, str)]]}, "features?": dict},
 }  # fmt: skip
 ARRAYS = ("means", "log_weights", "offsets", "unit_states", "unit_sizes", "log_transitions")
 
@@ -124,6 +125,17 @@ def _assemble(meta: dict, arrays: dict) -> HmmSet:
         or any(len(row) != 3 or type(row[0]) is not list or not words.issuperset(row[0]) for row in table["ngrams"])
     ):  # fmt: skip
         raise MargoError("grammar: expected scale, order, and ngrams of the lexicon's words with two numbers each")
+    if table.get("kind") == "rules":
+        _check_rules(table, {*lexicon, END})
     if table.get("kind") == "bigram" and ("scale" not in table or [len(row) for row in rows] != [size] * size):
         raise MargoError(f"grammar: expected its scale, and log_bigram of {size} rows of {size} numbers")
     return HmmSet(pool, units, lexicon, meta["silence"], arrays.get("variance_floor"), meta["meta"])
+
+
+def _check_rules(table: dict, words: set[str]) -> None:
+    """Refuse an automaton whose ways are not between its states, over ``words``."""
+    states = range(table.get("states", 0))
+    good = table.get("start") in states and "ways" in table
+    if not good or any(len(way) != 3 or way[0] not in states or way[1] not in words or way[2] not in states
+                       for way in table["ways"]):  # fmt: skip
+        raise MargoError("grammar: expected states, a start, and ways [state, word of the lexicon, state]")

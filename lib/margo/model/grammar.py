@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from margo.errors import MargoError
-from margo.model.graph import Graph, bigram_graph, isolated_graph, loop_graph, ngram_graph
+from margo.model.automaton import Automaton
+from margo.model.graph import Graph, automaton_graph, bigram_graph, isolated_graph, loop_graph
 from margo.model.hmm import HmmSet
 from margo.model.ngram import Ngram
-from margo.model.tree import loop_tree, ngram_tree
+from margo.model.tree import automaton_tree, loop_tree
 
-KINDS = ("isolated", "loop", "bigram", "ngram")
+KINDS = ("isolated", "loop", "bigram", "ngram", "rules")
 MOST = 1000  # words of a bigram that is kept as a table of all pairs
 FEW = 500  # words that need no tree
 
@@ -48,6 +49,13 @@ def ngram_grammar(ngram: Ngram, words) -> dict:
     return {"kind": "ngram", "insertion_penalty": 0.0, "scale": 1.0, "order": ngram.order, "ngrams": rows}
 
 
+def rules_grammar(automaton: Automaton) -> dict:
+    """The table of an automaton of rules (:func:`margo.model.automaton.of_rules`)."""
+    ways = [[source, word, destination] for source, word, destination, _ in automaton.ways]
+    return {"kind": "rules", "insertion_penalty": 0.0, "states": automaton.states, "start": automaton.start,
+            "ways": ways}  # fmt: skip
+
+
 def with_grammar(hmms: HmmSet, **changes) -> HmmSet:
     """The model with entries of its grammar's table changed."""
     return replace(hmms, meta={**hmms.meta, "grammar": {**hmms.meta.get("grammar", {"kind": "loop"}), **changes}})
@@ -56,7 +64,7 @@ def with_grammar(hmms: HmmSet, **changes) -> HmmSet:
 def weights_of(hmms: HmmSet) -> dict[str, float]:
     """What weighs the model's grammar, by name in its table: insertion_penalty, and scale of a bigram."""
     table = hmms.meta.get("grammar", {"kind": "loop"})
-    defaults = {"isolated": {}, "loop": {"insertion_penalty": 0.0}}
+    defaults = {"isolated": {}, "loop": {"insertion_penalty": 0.0}, "rules": {"insertion_penalty": 0.0}}
     defaults = defaults.get(table["kind"], {"insertion_penalty": 0.0, "scale": 1.0})
     return {name: table.get(name, value) for name, value in defaults.items()}
 
@@ -83,20 +91,20 @@ def recognition_graph(hmms: HmmSet) -> Graph:
         return isolated_graph(hmms)
     if table["kind"] == "loop":
         return loop_graph(hmms, penalty)
-    if table["kind"] == "ngram":
-        return ngram_graph(hmms, hmms.ngram, table["scale"], penalty)
+    if table["kind"] in ("ngram", "rules"):
+        return automaton_graph(hmms, hmms.automaton, table.get("scale", 1.0), penalty)
     return bigram_graph(hmms, hmms.log_bigram, table["scale"], penalty)
 
 
 def search_graph(hmms: HmmSet) -> Graph:
-    """:func:`recognition_graph` for the best path and for posteriors of states: of a large vocabulary the words stand in
-    a prefix tree, unless every state of its n-gram has all words behind it, which would be as many trees."""
+    """:func:`recognition_graph` for the best path alone: of a large vocabulary the words stand in a prefix tree, unless
+    every state of its n-gram has all words behind it, which would be as many trees."""
     table = hmms.meta.get("grammar", {"kind": "loop"})
     many, penalty = len(hmms.words) > FEW, table.get("insertion_penalty", 0.0)
     if many and table["kind"] == "loop":
         return loop_tree(hmms, penalty)
     if many and table["kind"] == "ngram" and (hmms.ngram.order == 1 or hmms.ngram.backs_off):
-        return ngram_tree(hmms, hmms.ngram, table["scale"], penalty)
+        return automaton_tree(hmms, hmms.automaton, table["scale"], penalty)
     return recognition_graph(hmms)
 
 
@@ -106,8 +114,8 @@ def string_score(hmms: HmmSet, words) -> float:
     if table["kind"] == "isolated":
         return 0.0
     score = table.get("insertion_penalty", 0.0) * len(words)
-    if table["kind"] == "ngram":
-        score += table["scale"] * hmms.ngram.string_score(words)
+    if table["kind"] in ("ngram", "rules"):
+        score += table.get("scale", 1.0) * hmms.automaton.string_score(words)
     if table["kind"] == "bigram":
         rows, indices = hmms.log_bigram, [hmms.word_index[word] for word in words]
         end = len(rows) - 1

@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 from margo.errors import MargoError
+from margo.model.automaton import END, Automaton
 from margo.model.hmm import HmmSet
-from margo.model.ngram import END, Ngram
 
 OPEN = -2  # a word of which only the beginning is known, in a tree of words
 
@@ -313,14 +313,14 @@ def bigram_graph(hmms: HmmSet, log_bigram: np.ndarray, scale: float = 1.0, inser
     return build.finish(final)
 
 
-def ngram_graph(hmms: HmmSet, ngram: Ngram, scale: float = 1.0, insertion_penalty: float = 0.0) -> Graph:
-    """One or more words under a back-off n-gram, as its automaton has it: a copy of a word for each state that it leads
-    to. Each word costs ``scale * log_prob + insertion_penalty``, backing off and the end no penalty."""
+def automaton_graph(hmms: HmmSet, automaton: Automaton, scale: float = 1.0, insertion_penalty: float = 0.0) -> Graph:
+    """One or more words as an automaton has it (a back-off n-gram, rules): a copy of a word for each state that it
+    leads to. Each word costs ``scale * log_prob + insertion_penalty``, ways without words and the end no penalty."""
     build = Builder(hmms)
-    before = [build.null() for _ in ngram.histories]
+    before = [build.null() for _ in range(automaton.states)]
     states, final, copies = [build.optional_silence(node) for node in before], build.null(), {}
-    build.arc(build.start, before[1])
-    for source, name, destination, log_prob in ngram.ways:
+    build.arc(build.start, before[automaton.start])
+    for source, name, destination, log_prob in automaton.ways:
         if name is None or name == END:
             build.arc(states[source], final if name else states[destination], scale * log_prob)
             continue

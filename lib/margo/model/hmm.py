@@ -8,6 +8,7 @@ import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.gaussian.pool import GaussianPool, single_gaussians
+from margo.model.automaton import Automaton, Way
 from margo.model.ngram import Ngram
 
 
@@ -141,6 +142,14 @@ class HmmSet:
         rows, order = self.meta["grammar"]["ngrams"], self.meta["grammar"]["order"]
         return Ngram(order, {tuple(words): value for words, value, _ in rows if value is not None},
                      {tuple(words): backoff for words, _, backoff in rows if backoff is not None})  # fmt: skip
+
+    @cached_property
+    def automaton(self) -> Automaton:
+        """The automaton of the model's grammar, an n-gram or rules."""
+        table = self.meta["grammar"]
+        if table["kind"] == "ngram":
+            return self.ngram.automaton
+        return Automaton(table["states"], table["start"], [Way(*way, 0.0) for way in table["ways"]])
 
     def with_pool(self, pool: GaussianPool) -> "HmmSet":
         return replace(self, pool=pool)

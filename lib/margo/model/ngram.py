@@ -8,25 +8,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from margo.errors import MargoError
+from margo.model.automaton import END, Automaton, Way
 
-START, END = "<s>", "</s>"
+START = "<s>"
 UNKNOWN = ("<UNK>", "<unk>")  # stands for every word that a model does not name
 EXACT = 200_000  # arcs of an automaton that has all words behind each history
 NEVER = -200.0  # natural log; ARPA files say -99 (of base 10) where they mean none
-
-
-class Way(NamedTuple):
-    """An arc of the automaton: between states (places in ``histories``), over a word, END, or None (backing off)."""
-
-    source: int
-    word: str | None
-    destination: int
-    log_prob: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +63,11 @@ class Ngram:
         return [(), (START,), *sorted(own - {(), (START,)})]
 
     @cached_property
-    def ways(self) -> list[Way]:
-        """The automaton: every word behind every state, exactly; where these are more than ``EXACT``, n-grams that are
-        there, and backing off to the others. That leads past n-grams too, and the better way counts, which can be one
-        that no longer knows a word (an approximation, the usual one). START does not back off and cannot end."""
+    def automaton(self) -> Automaton:
+        """With ``histories`` as states: every word behind every state, exactly; where these are more than ``EXACT``,
+        n-grams that are there, and backing off to the others. That leads past n-grams too, and the better way counts,
+        which can be one that no longer knows a word (an approximation, the usual one). START does not back off and
+        cannot end."""
         index = {history: number for number, history in enumerate(self.histories)}
         words = [key[0] for key in self.log_probs if len(key) == 1 and key[0] != START]
         exact = len(index) * len(words) <= EXACT
@@ -88,12 +80,12 @@ class Ngram:
                     ways.append(Way(number, word, 0 if word == END else self._state((*history, word), index), value))
             if not everything:
                 ways.append(Way(number, None, self._state(history[1:], index), self._backed(history, index)))
-        return ways
+        return Automaton(len(index), 1, ways)
 
     @property
     def backs_off(self) -> bool:
         """Whether the automaton leaves words to shorter histories."""
-        return any(way.word is None for way in self.ways)
+        return any(way.word is None for way in self.automaton.ways)
 
     @cached_property
     def _continued(self) -> dict[tuple[str, ...], list[str]]:
@@ -118,34 +110,6 @@ class Ngram:
             total += self.log_backoffs.get(history, 0.0)
         return total
 
-    @cached_property
-    def _leaving(self) -> dict[int, list[Way]]:
-        table = defaultdict(list)
-        for way in self.ways:
-            table[way.source].append(way)
-        return table
-
-    def string_score(self, words: Sequence[str]) -> float:
-        """Log probability of a string's best way through the automaton; -inf where there is none."""
-        scores = {1: 0.0}
-        for word in (*words, END):
-            after: dict[int, float] = {}
-            for source, score in scores.items():
-                self._spread(source, score, word, after)
-            scores = after
-        return max(scores.values(), default=-np.inf)
-
-    def _spread(self, source: int, score: float, word: str, after: dict) -> None:
-        """Into ``after`` the best score of each state that ``word`` leads to from ``source``."""
-        waiting = [(source, score)]
-        while waiting:
-            here, value = waiting.pop()
-            for way in self._leaving[here]:
-                if way.word is None:
-                    waiting.append((way.destination, value + way.log_prob))
-                elif way.word == word:
-                    after[way.destination] = max(after.get(way.destination, -np.inf), value + way.log_prob)
-
 
 def witten_bell(strings: Iterable[Sequence[str]], words: Sequence[str], order: int = 2) -> Ngram:
     """An n-gram of ``order`` over ``words`` from strings, interpolated after Witten and Bell (1991).
@@ -153,12 +117,66 @@ def witten_bell(strings: Iterable[Sequence[str]], words: Sequence[str], order: i
     ``P(w | h) = (c(h w) + n(h) P(w | h')) / (c(h) + n(h))``, n(h) the number of different words seen behind h, h' the
     history without its first word; below all, the V words and the end are as likely. Sums to 1 behind every history.
     """
-    counts: dict[tuple, Counter] = defaultdict(Counter)
+
+    def shares(_, behind: Counter) -> tuple[float, float, float]:
+        total = behind.total() + len(behind)
+        return 0.0, len(behind) / total, total
+
+    return _interpolated(seen_behind(strings, order), words, order, shares)
+
+
+def kneser_ney(strings: Iterable[Sequence[str]], words: Sequence[str], order: int = 2) -> Ngram:
+    """An n-gram of ``order`` over ``words`` from strings, interpolated after Kneser and Ney (1995).
+
+    ``P(w | h) = max(c(h w) - d, 0) / c(h) + d n(h) / c(h) P(w | h')``, where c of all but the longest n-grams, and of
+    those that begin with the start, is the number of different words seen before them; ``d = n1 / (n1 + 2 n2)`` of each
+    length, from the numbers of n-grams with c = 1 and 2. Below all, the V words and the end are as likely.
+    """
+    seen = seen_behind(strings, order)
+    whole = {history for history in seen if len(history) == order - 1 or history[:1] == (START,)}
+    counts = {history: behind if history in whole else Counter() for history, behind in seen.items()}
+    for history, behind in seen.items():
+        if history and history[1:] not in whole:
+            counts[history[1:]].update(behind.keys())
+    held = [[value for key, behind in counts.items() if len(key) == length for value in behind.values()]
+            for length in range(order)]  # fmt: skip
+    discounts = [_discount(values) for values in held]
+
+    def shares(length: int, behind: Counter) -> tuple[float, float, float]:
+        return discounts[length], discounts[length] * len(behind) / behind.total(), behind.total()
+
+    return _interpolated(counts, words, order, shares)
+
+
+SMOOTHINGS = {"witten-bell": witten_bell, "kneser-ney": kneser_ney}
+
+
+def seen_behind(strings: Iterable[Sequence[str]], order: int) -> dict[tuple[str, ...], Counter]:
+    """How often each word was seen behind each history of less than ``order`` words; the empty one is always there."""
+    counts: dict[tuple, Counter] = defaultdict(Counter, {(): Counter()})
     for string in strings:
         padded = (START, *string, END)
         for place in range(1, len(padded)):
             for length in range(min(order, place + 1)):
                 counts[padded[place - length : place]][padded[place]] += 1
+    return counts
+
+
+def _discount(counts: Iterable[int]) -> float:
+    """Ney, Essen and Kneser's, from the numbers of counts of 1 and 2; one half where there are none of 1, or only."""
+    held = Counter(counts)
+    once, twice = held[1], held[2]
+    return once / (once + 2 * twice) if once and twice else 0.5
+
+
+def _interpolated(counts: dict, words: Sequence[str], order: int, shares) -> Ngram:
+    """``P(w | h) = (c(h w) - d) / total + rest P(w | h')`` with ``(d, rest, total) = shares(length of h, counts
+    behind h)``, from the shortest histories on; below all, ``words`` and the end are as likely."""
+    base = [*dict.fromkeys(words), END]
+    if unknown := sorted({*counts[()]} - {*base}):
+        raise MargoError(f"n-gram: not among its words: {' '.join(unknown[:10])}")
+    if not counts[()]:
+        counts = {(): Counter(base)}  # nothing was said
     probs: dict[tuple, float] = {}
     backoffs: dict[tuple, float] = {}
 
@@ -169,18 +187,13 @@ def witten_bell(strings: Iterable[Sequence[str]], words: Sequence[str], order: i
             history = history[1:]
         return probs[*history, word]
 
-    base = [*dict.fromkeys(words), END]
-    seen, total = counts[()], sum(counts[()].values())
-    if unknown := sorted({*seen} - {*base}):
-        raise MargoError(f"n-gram: not among its words: {' '.join(unknown[:10])}")
-    kinds = max(len(seen), 1)
-    for word in base:
-        probs[word,] = (seen[word] + kinds / len(base)) / (total + kinds)
-    for history in sorted((key for key in counts if key), key=lambda key: (len(key), key)):
+    for history in sorted(counts, key=lambda key: (len(key), key)):
         behind = counts[history]
-        total, kinds = sum(behind.values()), len(behind)
-        backoffs[history] = kinds / (total + kinds)
-        for word, count in behind.items():
-            probs[*history, word] = (count + kinds * probability(history[1:], word)) / (total + kinds)
+        discount, rest, total = shares(len(history), behind)
+        for word in behind if history else base:
+            lower = probability(history[1:], word) if history else 1 / len(base)
+            probs[*history, word] = max(behind[word] - discount, 0.0) / total + rest * lower
+        if history:
+            backoffs[history] = rest
     return Ngram(order, {key: float(np.log(value)) for key, value in probs.items()},
                  {key: float(np.log(value)) for key, value in backoffs.items()})  # fmt: skip

@@ -7,12 +7,13 @@ what the arcs before it have had. A path's score is that of the flat graph, and 
 """
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
+from margo.model.automaton import END, Automaton
 from margo.model.graph import OPEN, Builder, Graph
 from margo.model.hmm import HmmSet
-from margo.model.ngram import END, Ngram
 
 
 class Entry(NamedTuple):
@@ -40,12 +41,12 @@ class TreeBuilder(Builder):
         waiting = [(entries, 0, here, 0.0)]  # entries that share so many units, where these end, what they have had
         while waiting:
             entries, depth, here, had = waiting.pop()
-            for unit, group in groupby(entries, lambda entry: entry.units[depth] if len(entry.units) > depth else None):
+            ended = [entry for entry in entries if len(entry.units) == depth]  # these come first
+            for entry in ended:
+                self.arc(here, entry.meeting, entry.log_prob - had, entry.word)
+            for unit, group in groupby(entries[len(ended) :], partial(_unit, depth)):
                 group = [*group]
-                if unit is None:
-                    for entry in group:
-                        self.arc(here, entry.meeting, entry.log_prob - had, entry.word)
-                elif len(group) == 1:
+                if len(group) == 1:
                     (entry,) = group
                     self.arc(here, self.row(entry, depth), entry.log_prob - had, entry.word, unit)
                 else:
@@ -67,6 +68,10 @@ class TreeBuilder(Builder):
         return heads[depth]
 
 
+def _unit(depth: int, entry: Entry) -> int:
+    return entry.units[depth]
+
+
 def loop_tree(hmms: HmmSet, insertion_penalty: float = 0.0) -> Graph:
     """:func:`margo.model.graph.loop_graph`, its words in a tree."""
     build = TreeBuilder(hmms)
@@ -78,14 +83,14 @@ def loop_tree(hmms: HmmSet, insertion_penalty: float = 0.0) -> Graph:
     return build.finish(tail)
 
 
-def ngram_tree(hmms: HmmSet, ngram: Ngram, scale: float = 1.0, insertion_penalty: float = 0.0) -> Graph:
-    """:func:`margo.model.graph.ngram_graph`, the words behind each state of the automaton in a tree."""
+def automaton_tree(hmms: HmmSet, automaton: Automaton, scale: float = 1.0, insertion_penalty: float = 0.0) -> Graph:
+    """:func:`margo.model.graph.automaton_graph`, the words behind each state of the automaton in a tree."""
     build = TreeBuilder(hmms)
-    before = [build.null() for _ in ngram.histories]
+    before = [build.null() for _ in range(automaton.states)]
     states, final = [build.optional_silence(node) for node in before], build.null()
-    build.arc(build.start, before[1])
+    build.arc(build.start, before[automaton.start])
     words: list[list] = [[] for _ in states]
-    for source, name, destination, log_prob in ngram.ways:
+    for source, name, destination, log_prob in automaton.ways:
         if name is None or name == END:
             build.arc(states[source], final if name else states[destination], scale * log_prob)
         else:

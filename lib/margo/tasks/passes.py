@@ -5,6 +5,7 @@ Each is a function of a model and a chunk (:mod:`margo.tasks.speech`), to be giv
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from margo.formats.models import read_model
 from margo.formats.reading import file_in
 from margo.formats.textgrid import Interval, write_textgrid
 from margo.gaussian.likelihood import log_likelihoods, log_likelihoods_of_many, scorer
-from margo.model.grammar import recognition_graph, string_score, weighed_grammar
-from margo.model.graph import align_graph
+from margo.model.grammar import FEW, recognition_graph, search_graph, string_score, weighed_grammar
+from margo.model.graph import Graph, align_graph
 from margo.model.hmm import HmmSet
 from margo.search.confidence import confidences
 from margo.search.nbest import nbest
@@ -24,6 +25,18 @@ from margo.search.viterbi import align, viterbi
 from margo.signal.front_end import same_features
 from margo.signal.times import boundary_times
 from margo.tasks.speech import Speech, load
+
+BEAM, ACTIVE = 200.0, 7000  # of a large vocabulary; nats, where Kaldi has 13 times log-likelihoods of a scale of 1/12
+
+
+class Limits(NamedTuple):
+    """Of a search (:func:`margo.search.viterbi.viterbi`): 0 is none, None what suits the vocabulary."""
+
+    beam: float | None = None
+    most: int | None = None
+
+
+OWN = Limits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,24 +57,34 @@ def model_for(folder, speech: Speech) -> HmmSet:
     return hmms
 
 
-def decode(hmms: HmmSet, beam: float, chunk) -> list[tuple]:
+def search_of(hmms: HmmSet, limits: Limits = OWN) -> tuple[Graph, float, int]:
+    """``(graph, beam, most)`` that decoding searches with: exactly, unless it is told otherwise or the words are many,
+    and else in a graph in which these share their beginnings."""
+    many = len(hmms.words) > FEW
+    beam = BEAM * many if limits.beam is None else limits.beam
+    most = ACTIVE * many if limits.most is None else limits.most
+    return search_graph(hmms) if beam or most else recognition_graph(hmms), beam or np.inf, most
+
+
+def decode(hmms: HmmSet, limits: Limits, chunk) -> list[tuple]:
     """``(name, recognised words or None, score, frames)`` of each utterance; None when no path fits its frames."""
     return [(name, path and path.word_names, path.score if path else -np.inf, len(scores))
-            for name, scores, path in best_paths(hmms, recognition_graph(hmms), beam, chunk)]  # fmt: skip
+            for name, scores, path in best_paths(hmms, search_of(hmms, limits), chunk)]  # fmt: skip
 
 
-def best_paths(hmms: HmmSet, graph, beam: float, chunk):
-    """``(name, scores [T, S'], best path or None)`` of each utterance."""
+def best_paths(hmms: HmmSet, search: tuple[Graph, float, int], chunk):
+    """``(name, scores [T, S'], best path or None)`` of each utterance, of a search (:func:`search_of`)."""
+    graph, beam, most = search
     names, frames, _ = zip(*load(chunk, hmms))
     for name, scores in zip(names, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):
-        yield name, scores, viterbi(graph, scores, beam)
+        yield name, scores, viterbi(graph, scores, beam, most)
 
 
-def timed_decode(hmms: HmmSet, beam: float, confidence_scale: float, chunk) -> list[Aligned | None]:
+def timed_decode(hmms: HmmSet, limits: Limits, confidence_scale: float, chunk) -> list[Aligned | None]:
     """What :func:`decode` finds with its times and confidences; None when no path fits an utterance's frames."""
-    graph, weighed = recognition_graph(hmms), recognition_graph(weighed_grammar(hmms, confidence_scale))
+    weighed = recognition_graph(weighed_grammar(hmms, confidence_scale))
     return [path and timed(hmms, name, path, confidences(weighed, scores, path.words, confidence_scale))
-            for name, scores, path in best_paths(hmms, graph, beam, chunk)]  # fmt: skip
+            for name, scores, path in best_paths(hmms, search_of(hmms, limits), chunk)]  # fmt: skip
 
 
 def timed(hmms: HmmSet, name: str, path, sure: np.ndarray) -> Aligned:

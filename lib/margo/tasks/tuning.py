@@ -17,11 +17,12 @@ from margo.estimate import ml
 from margo.formats.atomic import write_json
 from margo.gaussian.likelihood import log_likelihoods_of_many, scorer
 from margo.knobs import Knobs, knob
-from margo.model.grammar import recognition_graph, weights_of, with_grammar, with_weights
+from margo.model.grammar import weights_of, with_grammar, with_weights
 from margo.model.hmm import HmmSet
 from margo.score.align import align as align_words
 from margo.search.viterbi import viterbi
 from margo.tasks import speech
+from margo.tasks.passes import search_of
 
 NAME = "grammar.json"  # of a model's folder: what was tried and chosen
 LADDER = (20.0, 10.0, 0.0, -10.0, -20.0, -40.0, -60.0, -80.0, -120.0, -160.0, -240.0)  # penalties in nats
@@ -66,12 +67,12 @@ def errors_by_weights(hmms: HmmSet, settings: list[dict], chunk) -> np.ndarray:
 
     Likelihoods are evaluated once an utterance, however many settings there are.
     """
-    graphs = [recognition_graph(with_grammar(hmms, **weights)) for weights in settings]
-    compiled = scorer(hmms.pool, graphs[0].states)  # all graphs have all states, in the same order
+    searches = [search_of(with_grammar(hmms, **weights)) for weights in settings]
+    compiled = scorer(hmms.pool, searches[0][0].states)  # all graphs have all states, in the same order
     strings: list[list] = [[] for _ in settings]
     for scores in log_likelihoods_of_many(compiled, [x for _, x, _ in speech.load(chunk, hmms)]):
-        for hypotheses, graph in zip(strings, graphs):
-            path = viterbi(graph, scores)
+        for hypotheses, (graph, beam, most) in zip(strings, searches):
+            path = viterbi(graph, scores, beam, most)
             hypotheses.append(path.word_names if path else ())
     references = [item.words for item in chunk]
     errors = [align_words(references, hypotheses).errors for hypotheses in strings]
