@@ -1,8 +1,9 @@
 """Recognise the utterances of one or more feature folders with a model; writes OUT/<set>/hyp.
 
-A set is named after its feature folder. The model's own grammar is used, with its weights unless others are given here;
-scores are log-likelihoods of the best path. --ctm and --textgrid tell when each word was said. --penalties (and
---scales) also count the errors under each of them, where there are transcripts, as a table in OUT/<set>/weights.
+A set is named after its feature folder. The model's own grammar is used, or that of --lm, with the model's weights
+unless others are given here; scores are log-likelihoods of the best path. --ctm and --textgrid tell when each word was
+said. --penalties (and --scales) also count the errors under each of them, where there are transcripts, as a table in
+OUT/<set>/weights.
 
 Example: steps/decode.py --model exp/tidigits/mce_1 --data exp/tidigits/mfcc/dev exp/tidigits/mfcc/test \
 --out exp/tidigits/decode/mce_1
@@ -26,6 +27,7 @@ class Options(Parallel):
     max_active: int | None = knob(
         None, "of a frame's states follow only the best so many (histogram pruning); 0 for all, likewise", least=0
     )  # fmt: skip
+    lm: Path | None = knob(None, "recognise by this ARPA file or JSGF grammar, instead of the model's own grammar")
     insertion_penalty: float | None = knob(None, "added to the score for every word, instead of the model's own")
     scale: float | None = knob(None, "factor of a bigram's log probabilities, instead of the model's own", above=0)
     ctm: bool = knob(False, "write <set>/hyp.ctm too: words with times and confidences")
@@ -40,8 +42,9 @@ def run(options: Options, step):
 
     from margo.errors import MargoError
     from margo.formats.atomic import file_name, write_text
+    from margo.formats.grammars import read_grammar
     from margo.formats.transcripts import write_transcripts
-    from margo.model.grammar import with_weights
+    from margo.model.grammar import with_table, with_weights
     from margo.runtime.parallel import map_chunks
     from margo.tasks import passes, speech, tuning
 
@@ -53,6 +56,8 @@ def run(options: Options, step):
         for folder, name in zip(options.data, names):
             data = speech.read(step.input(folder, made_by="make_mfcc"))
             hmms = passes.model_for(options.model, data)
+            if options.lm:
+                hmms = with_table(hmms, read_grammar(step.input_file(options.lm), hmms.words))
             hmms = with_weights(hmms, insertion_penalty=options.insertion_penalty, scale=options.scale)
             limits = passes.Limits(options.beam, options.max_active)
             function = partial(passes.decode, hmms, limits)
@@ -62,8 +67,7 @@ def run(options: Options, step):
             rows = [row for part in parts for row in part]
             if options.ctm or options.textgrid:
                 rows = write_times(rows, data, name, options, step)
-            reason = "no path fits its frames, or none that the search followed"
-            lost = [(utterance, reason) for utterance, words, _, _ in rows if words is None]
+            lost = [(utterance, "no path fits its frames") for utterance, words, _, _ in rows if words is None]
             speech.check_dropped(lost, data, step)
             write_transcripts(step.output(f"{name}/hyp"), {utterance: words or () for utterance, words, _, _ in rows})
             lines = [f"{utterance} {score:.4f} {frames}\n" for utterance, _, score, frames in rows]

@@ -34,7 +34,7 @@ def test_without_a_limit_the_path_is_the_exact_one():
 
 
 def kept(arcs, scores, beam, most):
-    """Best score by the definition: of a frame's nodes those under the beam or not among the ``most`` best are given up."""
+    """Best score by definition: of a frame's nodes those under the beam, or not of the ``most`` best, are given up."""
     emitting, nodes = len(arcs.column), len(arcs.arc_start) - 1
     now = np.full(nodes, -np.inf)
     now[arcs.start] = 0.0

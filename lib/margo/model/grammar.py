@@ -56,6 +56,12 @@ def rules_grammar(automaton: Automaton) -> dict:
             "ways": ways}  # fmt: skip
 
 
+def with_table(hmms: HmmSet, table: dict) -> HmmSet:
+    """The model with another grammar's table, and as far as that has them its own weights."""
+    other = replace(hmms, meta={**hmms.meta, "grammar": table})
+    return with_grammar(other, **{name: weights_of(hmms).get(name, value) for name, value in weights_of(other).items()})
+
+
 def with_grammar(hmms: HmmSet, **changes) -> HmmSet:
     """The model with entries of its grammar's table changed."""
     return replace(hmms, meta={**hmms.meta, "grammar": {**hmms.meta.get("grammar", {"kind": "loop"}), **changes}})

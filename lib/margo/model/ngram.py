@@ -111,6 +111,17 @@ class Ngram:
         return total
 
 
+def perplexity(ngram: Ngram, strings: Iterable[Sequence[str]]) -> tuple[float, int, int]:
+    """``(perplexity, words and ends that it is of, words without probability, which are left out)`` of strings."""
+    total, count, unknown = 0.0, 0, 0
+    for string in strings:
+        padded = (START, *string, END)
+        values = [ngram.log_prob(padded[:place], padded[place]) for place in range(1, len(padded))]
+        known = [value for value in values if value > -np.inf]
+        total, count, unknown = total + sum(known), count + len(known), unknown + len(values) - len(known)
+    return float(np.exp(-total / max(count, 1))), count, unknown
+
+
 def witten_bell(strings: Iterable[Sequence[str]], words: Sequence[str], order: int = 2) -> Ngram:
     """An n-gram of ``order`` over ``words`` from strings, interpolated after Witten and Bell (1991).
 

@@ -73,11 +73,12 @@ def decode(hmms: HmmSet, limits: Limits, chunk) -> list[tuple]:
 
 
 def best_paths(hmms: HmmSet, search: tuple[Graph, float, int], chunk):
-    """``(name, scores [T, S'], best path or None)`` of each utterance, of a search (:func:`search_of`)."""
+    """``(name, scores [T, S'], best path or None)`` of each utterance, of a search (:func:`search_of`); where its limits
+    have left no path, the search is exact."""
     graph, beam, most = search
     names, frames, _ = zip(*load(chunk, hmms))
     for name, scores in zip(names, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):
-        yield name, scores, viterbi(graph, scores, beam, most)
+        yield name, scores, viterbi(graph, scores, beam, most) or viterbi(graph, scores)
 
 
 def timed_decode(hmms: HmmSet, limits: Limits, confidence_scale: float, chunk) -> list[Aligned | None]:

@@ -7,10 +7,11 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.audio import audio_info, read_audio
+from margo.formats.grammars import read_grammar
 from margo.formats.models import read_model
 from margo.formats.reading import file_in, fitting
 from margo.gaussian.likelihood import log_likelihoods, scorer
-from margo.model.grammar import recognition_graph, weighed_grammar
+from margo.model.grammar import recognition_graph, weighed_grammar, with_table
 from margo.model.graph import Graph, align_graph, isolated_graph
 from margo.model.hmm import HmmSet
 from margo.search.confidence import confidences
@@ -54,12 +55,16 @@ def quiet_score(graph: Graph, pause: Graph | None, scores: np.ndarray) -> float:
 class Recogniser:
     """A model compiled for use: :meth:`transcribe` or :meth:`align` one recording at a time.
 
+    ``lm`` is a file of another grammar than the model's own (:mod:`margo.formats.grammars`).
+
     A recording is a file's path, a file's bytes, or ``(samples [N], sample rate)``, scaled as 16-bit integers.
     """
 
-    def __init__(self, folder, confidence_scale: float | None = None):
+    def __init__(self, folder, confidence_scale: float | None = None, lm=None):
         path = file_in(folder, "model.npz")
         self.hmms = read_model(path)
+        if lm is not None:
+            self.hmms = with_table(self.hmms, read_grammar(lm, self.hmms.words))
         self.options = options_of(self.hmms.meta.get("features", {}), str(path))
         if self.options.cmvn == "speaker":
             raise MargoError(f"{folder}: the model expects features normalised per speaker, which one file cannot give")

@@ -10,16 +10,17 @@ from typing import ClassVar
 from margo.errors import MargoError, refuse
 from margo.estimate.ml import grown
 from margo.estimate.start import Moments, moments
-from margo.formats.arpa import read_arpa
+from margo.formats.grammars import read_grammar
 from margo.formats.models import write_model
 from margo.formats.plots import PLOTS, write_plots
 from margo.formats.reading import MOST, fitting
 from margo.formats.transcripts import read_nbest
 from margo.knobs import Knobs, knob
 from margo.model.bigram import bigram_counts, log_bigram
+from margo.model.grammar import MOST as PAIRS
 from margo.model.grammar import grammar, ngram_grammar, weights_of, with_grammar, with_weights
 from margo.model.hmm import HmmSet, flat_start
-from margo.model.ngram import witten_bell
+from margo.model.ngram import SMOOTHINGS
 from margo.runtime import epochs, record
 from margo.runtime.step import Parallel, Seeded, Trainer
 from margo.runtime.trainer import fit
@@ -159,10 +160,16 @@ class StartOptions(LexiconOptions, Knobs):
         0, "states of an optional silence around and between words; 0 for none", least=0, needs=NEW
     )
     grammar: str = knob(
-        "auto", "what may be recognised; bigram (absolute discounting) and trigram (Witten-Bell) of the transcripts",
+        "auto", "what may be recognised; bigram and trigram are made of the transcripts, lm is the file --lm",
         ("auto", "isolated", "loop", "bigram", "trigram", "lm"), needs=NEW,
     )  # fmt: skip
-    lm: Path | None = knob(None, "language model, an ARPA file of 1- to 3-grams", needs={"grammar": ("lm",)})
+    smoothing: str = knob(
+        "auto", "of a bigram or trigram of the transcripts; auto is absolute discounting of all pairs where words are "
+        "few, else Witten-Bell", ("auto", *SMOOTHINGS), needs={"grammar": ("bigram", "trigram")},
+    )  # fmt: skip
+    lm: Path | None = knob(
+        None, "language model, an ARPA file of 1- to 3-grams, or rules in JSGF", needs={"grammar": ("lm",)}
+    )
     insertion_penalty: float | None = knob(
         None, "added to the score for every word, instead of what --penalties would choose", unit="nats",
         needs={"grammar": ("auto", "loop", *WEIGHED)},
@@ -234,8 +241,10 @@ def grammar_of(options, data: speech.Speech, words: tuple[str, ...]) -> dict:
     kind = options.grammar
     if kind == "auto":
         kind = "isolated" if data.isolated else "loop"
-    if kind == "bigram":
-        return grammar(kind, log_bigram=log_bigram(bigram_counts((item.words for item in data.items), words)))
-    if kind == "trigram":
-        return ngram_grammar(witten_bell((item.words for item in data.items), words, 3), words)
-    return ngram_grammar(read_arpa(options.lm), words) if kind == "lm" else grammar(kind)
+    strings = (item.words for item in data.items)
+    if kind == "bigram" and options.smoothing == "auto" and len(words) <= PAIRS:
+        return grammar(kind, log_bigram=log_bigram(bigram_counts(strings, words)))
+    if kind in ("bigram", "trigram"):
+        smoothed = SMOOTHINGS["witten-bell" if options.smoothing == "auto" else options.smoothing]
+        return ngram_grammar(smoothed(strings, words, 2 if kind == "bigram" else 3), words)
+    return read_grammar(options.lm, words) if kind == "lm" else grammar(kind)
