@@ -161,3 +161,15 @@ def test_the_log_domain_takes_over_where_the_linear_one_fails():
     np.testing.assert_allclose(stats.objective, objective_on_graphs(hmms, data, 1.0), rtol=1e-9)
     assert stats.utterances == 2
     np.testing.assert_allclose(stats.occupancy.sum(), 0.0, atol=1e-6)
+
+
+def test_an_utterance_whose_denominator_is_too_large_is_dropped_with_another_way(monkeypatch):
+    hmms, data = task(0, "loop", utterances=3)
+    longest = max(data, key=lambda row: len(row[1]))
+    nodes = recognition_graph(hmms).n_nodes
+    monkeypatch.setattr(mmi, "CELLS", nodes * len(longest[1]) - 1)
+    kept = [row for row in data if len(row[1]) < len(longest[1])]
+    stats = mmi.accumulate(hmms, data, OPTIONS)
+    assert len(stats.dropped) == len(data) - len(kept) and stats.utterances == len(kept)
+    assert (longest[0], f"{len(longest[1])} frames times {nodes} nodes are too many for the exact denominator of MMI; "
+            "train_mce and train_lme take N-best lists instead") in stats.dropped  # fmt: skip

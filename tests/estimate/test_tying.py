@@ -121,6 +121,19 @@ def test_questions_join_what_sounds_alike_first():
     assert all(frozenset(name) in asked for name in means) and frozenset("ps") not in asked
 
 
+def test_questions_can_be_given():
+    hmms, data = phones()
+    copies, named = in_context(hmms)
+    stats = context_stats(copies, data)
+    options = TyingOptions(leaves=6, least_frames=10, least_gain=10)
+    behind_d = [frozenset("d")]
+    model, report = tied(copies, named, stats, options, behind_d)
+    states = {unit.name: unit.states[0] for unit in model.units}
+    assert report["questions"] == 2 and states["d-a"] != states[model.lexicon["ba"][0].units[1]]  # that, and the edge
+    same, other = tied(copies, named, stats, options, [frozenset("b")])
+    assert other["leaves"] < 7 and other["gain"] != pytest.approx(tied(copies, named, stats, options, [])[1]["gain"])
+
+
 def test_rare_units_stay_whole_and_too_few_leaves_are_told():
     hmms, data = phones()
     copies, named = in_context(hmms)

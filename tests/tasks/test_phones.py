@@ -9,8 +9,9 @@ import pytest
 
 from contests import feature_folders
 from margo.errors import MargoError
-from margo.formats.atomic import read_npz
+from margo.formats.atomic import read_npz, write_npz
 from margo.formats.models import read_model
+from margo.runtime import record
 from margo.runtime.parallel import place
 from margo.tasks import speech
 from margo.tasks.pronouncing import lexicon_of, reweighed, usable
@@ -90,6 +91,21 @@ def test_units_in_context_and_transforms_go_all_the_way(root, folders, tmp_path)
         run_step(root, "transform_features", tmp_path / "2", transform=tmp_path / "lda", data=tmp_path / "new" / "dev")
 
 
+def test_questions_and_gaussians_as_in_kaldi(root, folders, tmp_path):
+    (tmp_path / "questions.txt").write_text("a b\nd\n\na b\n")
+    options = {"init": folders / "mono", "data": folders / "train", "least_frames": 5.0, "least_gain": 1.0}
+    run_step(root, "tie_triphones", tmp_path / "tied", **options, questions=tmp_path / "questions.txt")
+    assert record.read(tmp_path / "tied")["tying"]["questions"] == 3  # two, and the edge of a word
+    (tmp_path / "bad.txt").write_text("a\nb zz\n")
+    with pytest.raises(MargoError, match="line 2: zz is not a unit of the model"):
+        run_step(root, "tie_triphones", tmp_path / "not", **options, questions=tmp_path / "bad.txt")
+    reports, _ = go(folders, tmp_path / "tri", "ml", init=tmp_path / "tied", mixtures=1, gaussians=21,
+                    penalties=("none",))  # fmt: skip
+    hmms = read_model(tmp_path / "tri" / "model.npz")
+    assert hmms.pool.n_gaussians == 21 and len({*hmms.pool.sizes.tolist()}) > 1
+    assert reports[-1]["objective"] > reports[0]["objective"]
+
+
 def test_words_without_pronunciation_are_told_skipped_or_spelled(folders, tmp_path):
     data = speech.read(folders / "train")
     (tmp_path / "lexicon.txt").write_text("w0 a b\nw1 c\n")
@@ -104,6 +120,66 @@ def test_words_without_pronunciation_are_told_skipped_or_spelled(folders, tmp_pa
     kept = usable(settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="skip"), data, step)
     assert len(kept.items) == sum("w2" not in item.words for item in data.items) and f"w2 ({count})" in said[0]
     assert {*lexicon_of(settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="skip"), kept)} == {"w0", "w1"}
+
+
+def test_a_silent_word_in_a_transcript_is_unknown_too(folders, tmp_path):
+    data = speech.read(folders / "train")
+    (tmp_path / "lexicon.txt").write_text("w0 a b\nw1 c\nw2 sil\n")
+    said = []
+    step = SimpleNamespace(input_file=lambda path: path, say=said.append, name="train_ml")
+    options = settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="skip")
+    kept = usable(options, data, step)
+    assert len(kept.items) == sum("w2" not in item.words for item in data.items) > 0 and "w2 (" in said[0]
+    assert {*lexicon_of(options, kept)} == {"w0", "w1"}
+
+
+ARPA = """\\data\\
+ngram 1=3
+ngram 2=1
+
+\\1-grams:
+-1 </s>
+-1 w0
+-1 w1 -0.5
+
+\\2-grams:
+-0.1 w0 w1
+
+\\end\\
+"""
+
+
+@pytest.mark.parametrize(
+    ("lexicon", "lm", "said"),
+    [
+        ("w0 a\nw1 c\n", "", "words of the transcripts without pronunciation"),
+        (LEXICON + "zoo z oo\n", "", "units without data"),
+        (LEXICON, ARPA, "w0: no backoff, which a 1-gram needs that longer ones begin with"),
+        (LEXICON, ARPA.replace("2=1", "2=7"), "1 2-grams, its head says 7"),
+    ],
+)
+def test_what_a_training_run_lacks_is_told(folders, tmp_path, lexicon, lm, said):
+    (tmp_path / "lexicon.txt").write_text(lexicon)
+    (tmp_path / "lm").write_text(lm)
+    grammar = {"grammar": "lm", "lm": tmp_path / "lm"} if lm else {}
+    with pytest.raises(MargoError) as caught:
+        go(folders, tmp_path / "out", "ml", lexicon=tmp_path / "lexicon.txt", **grammar)
+    assert said in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+def test_a_transform_of_another_dimension_is_told(root, folders, tmp_path):
+    dimension = speech.read(folders / "dev").features["dimension"]
+    run_step(root, "train_lda", tmp_path / "lda", init=folders / "mono", data=folders / "train", dimension=2, left=0,
+             right=0)  # fmt: skip
+    meta, arrays = read_npz(tmp_path / "lda" / "transform.npz")
+    (tmp_path / "other").mkdir()
+    write_npz(tmp_path / "other" / "transform.npz", meta, {"matrix": arrays["matrix"][:, 1:]})
+    with pytest.raises(MargoError, match=f"matrix has shape .2, {dimension - 1}., expected .* {dimension} columns"):
+        run_step(root, "transform_features", tmp_path / "1", transform=tmp_path / "other", data=folders / "dev")
+    wider = {**meta, "columns": dimension + 1, "source": {**meta["source"], "dimension": dimension + 1}}
+    write_npz(tmp_path / "other" / "transform.npz", wider, {"matrix": np.ones((2, dimension + 1))})
+    with pytest.raises(MargoError, match=f"dimension is {dimension}, expected {dimension + 1}"):
+        run_step(root, "transform_features", tmp_path / "2", transform=tmp_path / "other", data=folders / "dev")
 
 
 def test_units_without_data_and_silent_words(folders, tmp_path):

@@ -18,7 +18,7 @@ from margo.estimate.stats import Stats, add_gaussians
 from margo.gaussian.covariances import PRODUCTS
 from margo.gaussian.likelihood import batches, evaluate, scorer
 from margo.gaussian.pool import GaussianPool
-from margo.gaussian.splitting import split
+from margo.gaussian.splitting import shares, split
 from margo.knobs import Knobs, knob
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
@@ -32,7 +32,8 @@ TYING = ("none", "state", "global")
 class MlOptions(Knobs):
     """Baum-Welch, and mixtures that grow."""
 
-    mixtures: int = knob(1, "Gaussians per state to end with", least=1)
+    mixtures: int = knob(1, "Gaussians per state to end with", least=1, needs={"gaussians": False})
+    gaussians: int = knob(0, "Gaussians in all to end with, more where more is said; 0: --mixtures each", least=0)
     covariance: str = knob("diagonal", "shape of the covariances; full ones need far more data", tuple(PRODUCTS))
     tie_variances: str = knob("none", "which Gaussians share one covariance: none, those of a state, all", TYING)
     variance_floor: float = knob(0.01, "smallest variance, as a part of the data's own (HTK's varFloor1)", least=0)
@@ -98,9 +99,11 @@ class Ml(Criterion):
             return hmms, {"passes": passes, "objective": None}, report
         if passes < options.iterations and not converged(memory["objective"], objective, options.tolerance):
             return hmms, {"passes": passes, "objective": objective}, report
-        if mixtures >= options.mixtures:
-            return hmms, None, report
-        return grown(hmms, options.mixtures), {"passes": 0, "objective": None}, report
+        if options.gaussians:
+            larger = shared_out(hmms, stats.occupancy, options.gaussians)
+        else:
+            larger = grown(hmms, options.mixtures)
+        return larger, {"passes": 0, "objective": None} if larger is not hmms else None, report
 
 
 def grown(hmms: HmmSet, mixtures: int) -> HmmSet:
@@ -109,6 +112,15 @@ def grown(hmms: HmmSet, mixtures: int) -> HmmSet:
     if mixtures < now:
         raise MargoError(f"--mixtures is {mixtures}, the model has {now} already")
     return hmms if mixtures == now else hmms.with_pool(split(hmms.pool, min(2 * now, mixtures)))
+
+
+def shared_out(hmms: HmmSet, occupancy: np.ndarray, gaussians: int) -> HmmSet:
+    """``hmms`` with at most twice as many Gaussians, and not more than ``gaussians`` in all, for the states that have
+    more frames, ``occupancy`` [K] by Gaussian; the same where no state gets any."""
+    pool = hmms.pool
+    total = min(2 * pool.n_gaussians, gaussians)
+    wanted = shares(np.add.reduceat(occupancy, pool.offsets[:-1]), pool.sizes, total)
+    return hmms if (wanted == pool.sizes).all() else hmms.with_pool(split(pool, wanted))
 
 
 def unusable(hmms: HmmSet, x: np.ndarray, words) -> str | None:

@@ -35,6 +35,11 @@ from margo.search.scaled import scaled_posteriors
 from margo.search.viterbi import best_scores, viterbi
 
 BATCH = 1024  # frames that go through the products together
+CELLS = 1 << 27  # nodes of the denominator's graph times frames of an utterance, at most: a gigabyte
+TOO_LARGE = (
+    "{frames} frames times {nodes} nodes are too many for the exact denominator of MMI; train_mce and train_lme take "
+    "N-best lists instead"
+)
 ROUNDING = 1e-12  # part of a path's score by which it may differ when summed in another order
 
 
@@ -75,7 +80,12 @@ def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> 
     stats = Stats.zeros(hmms)
     stats.own = Stats.zeros(hmms) if options.tau else None
     groups, dropped = by_words(hmms, utterances)
-    ordered = [(name, x, words) for words, members in groups.items() for name, x in members]
+    ordered, nodes = [], space.graph.n_nodes
+    for name, x, words in ((name, x, words) for words, members in groups.items() for name, x in members):
+        if len(x) * nodes > CELLS:
+            dropped.append((name, TOO_LARGE.format(frames=len(x), nodes=nodes)))
+        else:
+            ordered.append((name, x, words))
     for run in batches([len(x) for _, x, _ in ordered], BATCH):
         dropped += space.add(stats, ordered[run])
     space.finish(stats)

@@ -166,9 +166,14 @@ def tie(roots: list[Leaf], moments: np.ndarray, floor: np.ndarray, options: Tyin
     return [leaf.rows for leaf in leaves.values()]
 
 
-def tied(hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions) -> tuple[HmmSet, dict]:
+def tied(
+    hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions, given: list[frozenset[str]] | None = None
+) -> tuple[HmmSet, dict]:
     """``(model, report)``: units in context (:func:`in_context`) with states of their own, one Gaussian each, shared by
-    those that a decision tree does not part. Copies with the same states become one unit, named after the first."""
+    those that a decision tree does not part. Copies with the same states become one unit, named after the first.
+
+    Questions are those of the data (:func:`questions`), or the sets that are ``given`` and the edge of a word.
+    """
     moments, start = stats.moments, hmms.unit_arcs.state_start
     dimension, whole = moments.shape[1] // 2, moments.sum(axis=0) / max(moments[:, 0].sum(), 1)
     floor = DEFAULTS.variance_floor * (whole[1 + dimension :] - whole[1 : 1 + dimension] ** 2)
@@ -182,7 +187,8 @@ def tied(hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions) 
     silent = {phone for (phone, _), rows in centres.items() if moments[rows, 0].sum() == 0}
     if silent:
         raise MargoError(f"units in context: no frames of {', '.join(sorted(silent))} on any best path")
-    asked = questions({phone: value for phone, value in sums.items() if phone != hmms.silence}, floor)
+    heard = {phone: value for phone, value in sums.items() if phone != hmms.silence}
+    asked = questions(heard, floor) if given is None else [frozenset([EDGE]), *given]
     owner = np.repeat(np.arange(len(hmms.units)), np.diff(start))
     sides = [[named[unit.name][side] for unit in hmms.units] for side in (0, 2)]
     answers = np.array([[name in names for name in side] for side in sides for names in asked])  # [2 Q, units]
@@ -200,9 +206,9 @@ def tied(hmms: HmmSet, named: dict, stats: ContextStats, options: TyingOptions) 
     model = merged(hmms, single_gaussians(means, variances), states, floor)
     gain = float(log_likelihood(totals, floor).sum() - sum(log_likelihood(moments[r].sum(axis=0), floor)
                                                            for r in centres.values()))  # fmt: skip
-    heard = int(moments[:, 0].sum())
-    return model, {"leaves": len(leaves), "units": len(model.units), "copies": len(hmms.units), "frames": heard,
-                   "questions": len(asked), "gain": gain / max(heard, 1)}  # fmt: skip
+    frames = int(moments[:, 0].sum())
+    return model, {"leaves": len(leaves), "units": len(model.units), "copies": len(hmms.units), "frames": frames,
+                   "questions": len(asked), "gain": gain / max(frames, 1)}  # fmt: skip
 
 
 def merged(hmms: HmmSet, pool: GaussianPool, states: list[np.ndarray], floor: np.ndarray) -> HmmSet:

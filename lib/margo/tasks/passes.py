@@ -73,8 +73,8 @@ def decode(hmms: HmmSet, limits: Limits, chunk) -> list[tuple]:
 
 
 def best_paths(hmms: HmmSet, search: tuple[Graph, float, int], chunk):
-    """``(name, scores [T, S'], best path or None)`` of each utterance, of a search (:func:`search_of`); where its limits
-    have left no path, the search is exact."""
+    """``(name, scores [T, S'], best path or None)`` of each utterance, of a search (:func:`search_of`); where limits
+    have left no path the search is exact."""
     graph, beam, most = search
     names, frames, _ = zip(*load(chunk, hmms))
     for name, scores in zip(names, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):

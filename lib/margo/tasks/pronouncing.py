@@ -55,9 +55,7 @@ def lexicon_of(options, data: speech.Speech) -> dict[str, tuple[Pronunciation, .
         return whole_words(said)
     if str(options.lexicon) == LETTERS:
         return grapheme_lexicon(said)
-    words, silent = read_lexicon(options.lexicon)
-    words = {word: ways for word, ways in words.items()
-             if word not in silent and any({*way.units} != {options.silence_unit} for way in ways)}  # fmt: skip
+    words = said_words(options)
     missing = [word for word in said if word not in words]
     if options.unknown == "grapheme":
         words |= grapheme_lexicon(missing)
@@ -70,6 +68,13 @@ def lexicon_of(options, data: speech.Speech) -> dict[str, tuple[Pronunciation, .
         words = {word: words[word] for word in said if word in words}
     check_heard(options.lexicon, words, data)
     return dict(sorted(words.items()))
+
+
+def said_words(options) -> dict[str, tuple[Pronunciation, ...]]:
+    """The words of ``--lexicon`` that are not silent."""
+    words, silent = read_lexicon(options.lexicon)
+    return {word: ways for word, ways in words.items()
+            if word not in silent and any({*way.units} != {options.silence_unit} for way in ways)}  # fmt: skip
 
 
 def unknown_words(data: speech.Speech, words) -> dict[str, int]:
@@ -97,7 +102,7 @@ def usable(options, data: speech.Speech, step) -> speech.Speech:
     path = step.input_file(options.lexicon)
     if options.unknown != "skip":
         return data
-    words, _ = read_lexicon(path)
+    words = said_words(options)
     counts = unknown_words(data, words)
     items = tuple(item for item in data.items if all(word in words for word in item.words))
     if not items:

@@ -200,7 +200,8 @@ def first_model(options, data: speech.Speech, where, step) -> HmmSet:
         hmms = passes.model_for(options.init, data)
         if options.pronunciations == "counted":
             hmms = reweighed(hmms, data, where)
-        hmms = grown(shaped(hmms, options.covariance), options.mixtures)
+        hmms = shaped(hmms, options.covariance)
+        hmms = hmms if options.gaussians else grown(hmms, options.mixtures)
         return with_weights(hmms, **weights)
     whole = speech.total(partial(chunk_moments, data.features["dimension"]), data, where)
     lexicon = lexicon_of(options, data)
