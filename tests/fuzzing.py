@@ -318,7 +318,20 @@ def table_cases() -> dict[str, Case]:
 def model_cases() -> dict[str, Case]:
     from margo.classify.gmm import Classifier
     from margo.classify.maxmargin import MaxMargin
-    from margo.formats import arpa, atomic, classifiers, htk, htk_kinds, htk_net, kaldi_models, lexicon, models
+    from margo.formats import (
+        arpa,
+        atomic,
+        classifiers,
+        grammars,
+        htk,
+        htk_kinds,
+        htk_net,
+        jsgf,
+        kaldi_models,
+        lexicon,
+        models,
+        questions,
+    )
     from margo.gaussian.pool import GaussianPool
     from margo.model.grammar import grammar
     from margo.model.hmm import HmmSet, Unit
@@ -374,6 +387,19 @@ def model_cases() -> dict[str, Case]:
             {"lm": packed(arpa.write_arpa, witten_bell([("one", "two"), ("two",)], ("one", "two"), 3))},
             "lm",
             lambda f: arpa.read_arpa(f / "lm"),
+        ),
+        "read_jsgf": Case(
+            {"a.jsgf": b"#JSGF V1.0;\ngrammar g;\n<n> = one | two;\npublic <a> = <n>+ [one] (two one)*; // end\n"},
+            "a.jsgf",
+            lambda f: jsgf.read_jsgf(f / "a.jsgf", ("one", "two")),
+        ),
+        "read_grammar": Case(
+            {"a.jsgf": b"#JSGF V1.0;\npublic <a> = one+ [two];\n"},
+            "a.jsgf",
+            lambda f: grammars.read_grammar(f / "a.jsgf", ("one", "two")),
+        ),
+        "read_questions": Case(
+            {"questions.txt": b"a b\nc\n"}, "questions.txt", lambda f: questions.read_questions(f / "questions.txt", "abc")
         ),
         "read_net": Case(
             {"a.slf": b"base=10\n" + packed(htk_net.write_net, hmms)},

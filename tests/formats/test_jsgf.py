@@ -44,6 +44,9 @@ def test_a_grammar_is_read(tmp_path):
         ("grammar phone;", "import <a.b>;", "line 2, column 1: imports are not read"),
         ("stop*  <NULL>;", "stop*", "line 9, column 1: found 'the end of the file', expected ';'"),
         ("(dial | call now)", "(" * 70, "groups within one another, more than 64 deep"),
+        ("<other>;", "".join(f"<n{n}>; <n{n}> = " for n in range(150)) + "one;", "more than 100 deep"),
+        ("<other>;", "one;" + "".join(f"<n{n}> = <n{n + 1}> <n{n + 1}>;" for n in range(30)) + "<n30> = two; public "
+         "<big> = <n0>;", "or 200000 in all"),
         ("public ", "", "no public rule, expected: public <name> = ...;"),
         ("= one", "one", "line 5, column 9: found 'one', expected '='"),
     ],

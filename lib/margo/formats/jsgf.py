@@ -20,6 +20,7 @@ TOKEN = re.compile(
     r'|"(?P<quoted>[^"\n]+)"|(?P<word>[^\s=;|()\[\]*+<>{}/"]+)',
     re.DOTALL,
 )
+DEPTH, LARGEST = 100, 200_000  # of an expression: levels, and parts
 REFUSED = {"/": "weights are not read", "{": "tags are not read"}
 
 
@@ -46,11 +47,11 @@ def read_jsgf(path, words) -> tuple:
         raise MargoError(f"{path}: {error}") from None
     known = {*words}
     unknown = [(word, place) for word, place in used if word not in known]
-    refuse([f"{place}: {word} is not a word of the model" for word, place in unknown], str(path), MOST)
+    refuse([f"{place}: {word[:60]} is not a word of the model" for word, place in unknown], str(path), MOST)
     if not public:
         raise MargoError(f"{path}: no public rule, expected: public <name> = ...;")
     try:
-        expressions = [_resolved(name, rules, ()) for name in public]
+        expressions = [*map(_Resolver(rules).rule, public)]
     except MargoError as error:
         raise MargoError(f"{path}: {error}") from None
     return ("any", *expressions)
@@ -61,21 +62,18 @@ def _tokens(text: str) -> list[Token]:
     head = re.match(rf"\s*{HEAD}[^;\n]*;", text)
     if not head:
         raise MargoError(f"line 1, column 1: {brief(text[:40])}, expected: {HEAD} V1.0;")
-    tokens, at = [], head.end()
+    tokens, at, line, begin = [], head.end(), text.count("\n", 0, head.end()) + 1, text.rfind("\n", 0, head.end())
     while at < len(text):
-        match = TOKEN.match(text, at)
+        match, place = TOKEN.match(text, at), f"line {line}, column {at - begin}"
         if not match:
-            found = text[at]
-            why = REFUSED.get(found, "expected a word, a <name> or one of = ; | ( ) [ ] * +")
-            raise MargoError(f"{_place(text, at)}: found {brief(found)}: {why}")
+            why = REFUSED.get(text[at], "expected a word, a <name> or one of = ; | ( ) [ ] * +")
+            raise MargoError(f"{place}: found {brief(text[at])}: {why}")
         if kind := match.lastgroup:
-            tokens.append(Token("word" if kind == "quoted" else kind, match[kind], _place(text, at)))
+            tokens.append(Token("word" if kind == "quoted" else kind, match[kind], place))
+        elif "\n" in match[0]:
+            line, begin = line + match[0].count("\n"), text.rfind("\n", 0, match.end())
         at = match.end()
-    return [*tokens, Token("end", "the end of the file", _place(text, len(text)))]
-
-
-def _place(text: str, at: int) -> str:
-    return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
+    return [*tokens, Token("end", "the end of the file", f"line {line}, column {at - begin}")]
 
 
 class _Parser:
@@ -113,7 +111,7 @@ class _Parser:
             shown = self.next.kind == "word" and bool(self.take("word", "public"))
             name = self.take("name")
             if name.text in rules:
-                raise MargoError(f"{name.place}: <{name.text}> is there already")
+                raise MargoError(f"{name.place}: <{name.text[:60]}> is there already")
             self.take("mark", "=")
             rules[name.text] = self.alternatives()
             self.take("mark", ";")
@@ -160,22 +158,33 @@ class _Parser:
         return found if opening.text == "(" else ("any", NOTHING, found)
 
 
-def _resolved(name: str, rules: dict[str, tuple], above: tuple[str, ...]) -> tuple:
-    """The expression of a rule with those that it names put in."""
+class _Resolver:
+    """Puts rules in the place of their names."""
 
-    def put(expression):
-        kind, *parts = expression
-        if kind == "word":
-            return expression
-        if kind != "rule":
-            return (kind, *map(put, parts))
-        called, place = parts
-        if called == "NULL":
-            return NOTHING
-        if called not in rules:
-            raise MargoError(f"{place}: no rule <{called}>")
-        if called in (*above, name):
-            raise MargoError(f"{place}: <{called}> refers to itself, expected * or +")
-        return _resolved(called, rules, (*above, name))
+    def __init__(self, rules: dict[str, tuple]):
+        self.rules, self.size = rules, 0
 
-    return put(rules[name])
+    def rule(self, name: str, above: tuple[str, ...] = (), depth: int = 0) -> tuple:
+        """The expression of a rule that those ``above`` it have named."""
+
+        def put(expression, depth):
+            kind, *parts = expression
+            self.size += 1
+            if depth > DEPTH or self.size > LARGEST:
+                raise MargoError(f"<{name[:60]}>: rules within one another, more than {DEPTH} deep or {LARGEST} in all")
+            if kind == "word":
+                return expression
+            if kind in ("any", "all") and len(parts) == 1:
+                return put(parts[0], depth)
+            if kind != "rule":
+                return (kind, *(put(part, depth + 1) for part in parts))
+            called, place = parts
+            if called == "NULL":
+                return NOTHING
+            if called not in self.rules:
+                raise MargoError(f"{place}: no rule <{called[:60]}>")
+            if called in (*above, name):
+                raise MargoError(f"{place}: <{called[:60]}> refers to itself, expected * or +")
+            return self.rule(called, (*above, name), depth + 1)
+
+        return put(self.rules[name], depth)
