@@ -399,7 +399,9 @@ def model_cases() -> dict[str, Case]:
             lambda f: grammars.read_grammar(f / "a.jsgf", ("one", "two")),
         ),
         "read_questions": Case(
-            {"questions.txt": b"a b\nc\n"}, "questions.txt", lambda f: questions.read_questions(f / "questions.txt", "abc")
+            {"questions.txt": b"a b\nc\n"},
+            "questions.txt",
+            lambda f: questions.read_questions(f / "questions.txt", "abc"),
         ),
         "read_net": Case(
             {"a.slf": b"base=10\n" + packed(htk_net.write_net, hmms)},

@@ -8,8 +8,10 @@ import pytest
 from margo.errors import MargoError
 from margo.formats.htk_net import NULL, pair_table, read_net, write_net
 from margo.formats.lexicon import read_lexicon, write_lexicon
-from margo.model.grammar import grammar, recognition_graph
-from oracles import random_hmms
+from margo.formats.models import read_model, write_model
+from margo.model.grammar import grammar, recognition_graph, string_score
+from margo.search.nbest import nbest
+from oracles import enumerate_all, random_hmms
 
 
 def model(kind="loop", **how):
@@ -62,7 +64,6 @@ def test_words_that_may_follow_each_other(tmp_path):
 @pytest.mark.parametrize(
     ("words", "arcs", "said"),
     [
-        (["yes", "no", "yes", NULL], ["S=0 E=1", "S=1 E=2", "S=2 E=3"], "yes stands at places with different words"),
         ([NULL, "maybe", NULL], ["S=0 E=1", "S=1 E=2"], "maybe is not in the dictionary"),
         ([NULL, "yes"], ["S=0 E=7"], "arc 0 to 7: no such node"),
         ([NULL, "yes"], ["S=0 E=one"], "expected I= W=, or J= S= E= l="),
@@ -87,3 +88,29 @@ def test_a_network_may_begin_with_a_word(tmp_path):
     (tmp_path / "net").write_text(lattice(["yes", "no"], ["S=0 E=1"]))
     table, _ = read_net(tmp_path / "net", ("yes", "no"), set())
     assert table["log_bigram"] == [[None, 0, None], [None, None, 0], [0, None, None]]
+
+
+def test_a_network_that_remembers_more_than_a_word_is_rules(tmp_path):
+    """yes no yes | no (yes | yes yes): two ways from one place over the same word, and log probabilities."""
+    words = [NULL, "yes", "no", "yes", "no", "yes", "yes", "yes", NULL]
+    arcs = ["S=0 E=1 l=-1", "S=1 E=2", "S=2 E=3", "S=3 E=8", "S=0 E=4", "S=4 E=5 l=-3", "S=4 E=6", "S=6 E=7 l=-0.5",
+            "S=5 E=8", "S=7 E=8"]  # fmt: skip
+    (tmp_path / "net").write_text(lattice(words, arcs))
+    table, obligatory = read_net(tmp_path / "net", ("yes", "no"), {"SIL"})
+    assert table["kind"] == "rules" and not obligatory
+    hmms = random_hmms(np.random.default_rng(3), words=2, states=1)
+    hmms = replace(hmms, lexicon=dict(zip(("yes", "no"), hmms.lexicon.values())), meta={"grammar": table})
+    expected = {("yes", "no", "yes"): -1.0, ("no", "yes"): -3.0, ("no", "yes", "yes"): -0.5}
+    for string, score in expected.items():
+        assert string_score(hmms, string) == score
+    assert string_score(hmms, ("yes", "no")) == string_score(hmms, ("no",)) == -np.inf
+    scores = np.random.default_rng(4).normal(-3, 2, (9, hmms.pool.n_states))
+    graph = recognition_graph(hmms)
+    found = nbest(graph, scores[:, graph.states], 3)
+    truth = enumerate_all(hmms, scores[:6], [(0, 1, 0), (1, 0), (1, 0, 0)],
+                          lambda s: expected[tuple(hmms.words[i] for i in s)])  # fmt: skip
+    assert {each.names for each in found} == {*expected}
+    short = nbest(graph, scores[:6, graph.states], 3)
+    assert [each.score for each in short] == pytest.approx(sorted(truth.strings.values(), reverse=True), abs=1e-10)
+    write_model(tmp_path / "model.npz", hmms)
+    assert read_model(tmp_path / "model.npz").automaton.ways == hmms.automaton.ways

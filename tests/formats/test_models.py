@@ -90,3 +90,16 @@ def test_full_covariances_come_back_and_files_without_any_are_refused(tmp_path):
     meta, arrays = pack(full)
     with pytest.raises(MargoError, match="lacks variances"):
         unpack(meta, {name: array for name, array in arrays.items() if name != "matrices"})
+
+
+@pytest.mark.parametrize(
+    "way", [[0, "w9", 0, 0.0], [0, "w0", 7, 0.0], [0.5, "w0", 0, 0.0], [0, "w0", 0], [0, "w0", 0, "w0"], []]
+)
+def test_rules_that_are_no_automaton_are_refused(tmp_path, way):
+    hmms = random_hmms(np.random.default_rng(0))
+    table = {"kind": "rules", "states": 2, "start": 0, "ways": [[0, "w0", 1, -1.0], [1, "</s>", 0, 0]]}
+    write_model(tmp_path / "good.npz", replace(hmms, meta={"grammar": table}))
+    assert read_model(tmp_path / "good.npz").automaton.string_score(["w0"]) == -1.0
+    write_model(tmp_path / "bad.npz", replace(hmms, meta={"grammar": {**table, "ways": [way]}}))
+    with pytest.raises(MargoError, match="grammar: expected states, a start, and ways"):
+        read_model(tmp_path / "bad.npz")

@@ -9,7 +9,8 @@ from margo.formats.atomic import write_text
 from margo.formats.lexicon import SILENCE
 from margo.formats.reading import MOST, read_lines
 from margo.knobs import brief, real, whole
-from margo.model.grammar import grammar
+from margo.model.automaton import END, Automaton, Way
+from margo.model.grammar import grammar, rules_grammar
 from margo.model.hmm import HmmSet
 
 NULL = "!NULL"
@@ -62,8 +63,8 @@ def pair_table(hmms: HmmSet) -> np.ndarray:
 def read_net(path, words: tuple[str, ...], silent: set[str]) -> tuple[dict, bool]:
     """``(grammar's table, is silence obligatory somewhere?)`` of a word network over ``words``.
 
-    One word, any string of words, or what words may follow which, with the log probability of their arcs: a bigram.
-    A network that remembers more than the last word is refused.
+    One word, any string of words, or what words may follow which, with the log probability of their arcs: a bigram;
+    rules where a word stands at places with different words behind it.
     """
     nodes, arcs = _lattice(path)
     unknown = sorted({word for word in nodes.values() if word not in {NULL, *words, *silent}})
@@ -77,31 +78,47 @@ def read_net(path, words: tuple[str, ...], silent: set[str]) -> tuple[dict, bool
     ends = {node for node in nodes if not ahead[node]}
     if len(starts) != 1 or not ends:
         raise MargoError(f"{path}: {len(starts)} nodes without an arc into them, expected one, and an end")
-    index = {word: number for number, word in enumerate(words)}
-    rows: dict = {}
-    obligatory = False
+    skipped = {node for node in passed if nodes[node] in silent}
+    after, obligatory = {}, False
     for node in [*starts, *(node for node in nodes if node not in passed)]:
-        row, bare = np.full(len(words) + 1, -np.inf), np.full(len(words) + 1, -np.inf)
-        for target, skip in ((row, set()), (bare, {each for each in passed if nodes[each] in silent})):
-            if not _follow(node, ahead, passed - skip, skip, nodes, ends, index, target):
-                raise MargoError(f"{path}: a ring of nodes without words whose log probabilities add up to more than 0")
-        obligatory |= bool(((row > -np.inf) & (bare == -np.inf)).any())
-        word = len(words) if node in starts and node in passed else index[nodes[node]]
-        if word in rows and not np.array_equal(rows[word], row):
-            raise MargoError(f"{path}: {nodes[node]} stands at places with different words behind it, which only a "
-                             "bigram's table cannot tell apart")  # fmt: skip
-        rows[word] = row
-    pairs = np.full((len(words) + 1, len(words) + 1), -np.inf)
-    for word, row in rows.items():
-        pairs[word] = row
-    if starts[0] not in passed:
-        pairs[-1, index[nodes[starts[0]]]] = 0.0
-    return _named(pairs), obligatory
+        after[node], bare = _follow(node, ahead, passed, ends), _follow(node, ahead, passed - skipped, ends, skipped)
+        if after[node] is None or bare is None:
+            raise MargoError(f"{path}: a ring of nodes without words whose log probabilities add up to more than 0")
+        obligatory |= {nodes.get(end) for end in after[node]} != {nodes.get(end) for end in bare}
+    begins = after[starts[0]] if starts[0] in passed else {starts[0]: 0.0}
+    inner = {node: found for node, found in after.items() if node not in passed}
+    return _pairs(nodes, begins, inner, words) or _rules(nodes, begins, inner), obligatory
 
 
-def _follow(node, ahead: dict, passed: set, skip: set, nodes: dict, ends: set, index: dict, row: np.ndarray) -> bool:
-    """Into ``row`` the best log probability with which each word, or the end, follows ``node``; is there a best?"""
-    best = {node: 0.0}
+def _pairs(nodes: dict, begins: dict, after: dict, words: tuple[str, ...]) -> dict | None:
+    """The grammar's table of words that may follow each other, None where the word before does not say all."""
+    index = {word: number for number, word in enumerate(words)}
+    pairs, seen = np.full((len(words) + 1, len(words) + 1), -np.inf), {}
+    for place, found in [(len(words), begins), *((index[nodes[node]], found) for node, found in after.items())]:
+        row = np.full(len(words) + 1, -np.inf)
+        for end, value in found.items():
+            column = len(words) if end is None else index[nodes[end]]
+            row[column] = max(row[column], value)
+        if place in seen and not np.array_equal(seen[place], row):
+            return None
+        pairs[place] = seen[place] = row
+    return _named(pairs)
+
+
+def _rules(nodes: dict, begins: dict, after: dict) -> dict:
+    """The grammar's table of a network as an automaton, a state for each word's node and one for the start."""
+    number = {node: state for state, node in enumerate(after, 1)}
+    ways = [Way(0, nodes[end], number[end], value) for end, value in begins.items() if end is not None]
+    for node, found in after.items():
+        ways += [Way(number[node], END if end is None else nodes[end], number.get(end, 0), value)
+                 for end, value in found.items()]  # fmt: skip
+    return rules_grammar(Automaton(1 + len(after), 0, ways))
+
+
+def _follow(node, ahead: dict, passed: set, ends: set, skip=frozenset()) -> dict | None:
+    """The best log probability with which each word's node, or the end (None), follows ``node``; None if a ring makes
+    all better for ever."""
+    best, words = {node: 0.0}, {}
     better = dict(best)
     for _ in range(len(passed) + 2):  # more arcs than a way without a ring has
         before, better = better, {}
@@ -110,9 +127,9 @@ def _follow(node, ahead: dict, passed: set, skip: set, nodes: dict, ends: set, i
                 if end in passed and reached + value > best.get(end, -np.inf):
                     best[end] = better[end] = reached + value
                 elif end not in passed and end not in skip:
-                    row[index[nodes[end]]] = max(row[index[nodes[end]]], reached + value)
-    row[-1] = max((value for place, value in best.items() if place in ends), default=-np.inf)
-    return not better
+                    words[end] = max(words.get(end, -np.inf), reached + value)
+    ended = [value for place, value in best.items() if place in ends]
+    return None if better else words | ({None: max(ended)} if ended else {})
 
 
 def _named(pairs: np.ndarray) -> dict:

@@ -20,7 +20,7 @@ LAYOUT = {  # of ``meta``
     "meta": {"grammar?": {"kind": set(KINDS), "insertion_penalty?": float, "scale?": float,
                           "log_bigram?": [[(float, None)]], "order?": int,
                           "ngrams?": [[([str], float, None)]], "states?": int, "start?": int,
-                          "ways?": [[(int, str)]]}, "features?": dict},
+                          "ways?": [[(str, float)]]}, "features?": dict},
 }  # fmt: skip
 ARRAYS = ("means", "log_weights", "offsets", "unit_states", "unit_sizes", "log_transitions")
 
@@ -135,7 +135,11 @@ def _assemble(meta: dict, arrays: dict) -> HmmSet:
 def _check_rules(table: dict, words: set[str]) -> None:
     """Refuse an automaton whose ways are not between its states, over ``words``."""
     states = range(table.get("states", 0))
-    good = table.get("start") in states and "ways" in table
-    if not good or any(len(way) != 3 or way[0] not in states or way[1] not in words or way[2] not in states
-                       for way in table["ways"]):  # fmt: skip
-        raise MargoError("grammar: expected states, a start, and ways [state, word of the lexicon, state]")
+
+    def is_way(way: list) -> bool:
+        kinds = [type(each) for each in way]
+        good = kinds[:3] == [int, str, int] and kinds[3:] in ([int], [float])
+        return good and way[0] in states and way[2] in states and way[1] in words
+
+    if table.get("start") not in states or not all(map(is_way, table.get("ways", [[]]))):
+        raise MargoError("grammar: expected states, a start, and ways [state, word of the lexicon, state, number]")

@@ -50,10 +50,9 @@ def ngram_grammar(ngram: Ngram, words) -> dict:
 
 
 def rules_grammar(automaton: Automaton) -> dict:
-    """The table of an automaton of rules (:func:`margo.model.automaton.of_rules`)."""
-    ways = [[source, word, destination] for source, word, destination, _ in automaton.ways]
+    """The table of an automaton all of whose ways have words (:func:`margo.model.automaton.of_rules`)."""
     return {"kind": "rules", "insertion_penalty": 0.0, "states": automaton.states, "start": automaton.start,
-            "ways": ways}  # fmt: skip
+            "ways": [list(way) for way in automaton.ways]}  # fmt: skip
 
 
 def with_table(hmms: HmmSet, table: dict) -> HmmSet:

@@ -149,7 +149,7 @@ class HmmSet:
         table = self.meta["grammar"]
         if table["kind"] == "ngram":
             return self.ngram.automaton
-        return Automaton(table["states"], table["start"], [Way(*way, 0.0) for way in table["ways"]])
+        return Automaton(table["states"], table["start"], [Way(*way) for way in table["ways"]])
 
     def with_pool(self, pool: GaussianPool) -> "HmmSet":
         return replace(self, pool=pool)

@@ -98,7 +98,7 @@ def _completions(arcs, scores, best):
 @njit(cache=True)
 def _rivals(arcs, scores, completions):
     """Scores of the strings that follow the best path up to some word and enter another word instead."""
-    rivals = np.empty(256)
+    rivals, place = np.empty(256), np.full(arcs.word.max() + 1, -1)
     count = 0
     row, node, so_far = 0, arcs.start, 0.0
     while row < len(scores) or node != arcs.end:
@@ -108,14 +108,18 @@ def _rivals(arcs, scores, completions):
             value = _onward(arcs, arc, scores, completions, row)
             if value > top:
                 top, choice = value, arc
+        first = count
         for position in range(arcs.out_start[node], arcs.out_start[node + 1]):
             arc = arcs.out_arc[position]
-            if arcs.word[arc] >= 0 and arcs.word[choice] >= 0 and arcs.word[arc] != arcs.word[choice]:
+            word = arcs.word[arc]
+            if word >= 0 and arcs.word[choice] >= 0 and word != arcs.word[choice]:
                 value = _onward(arcs, arc, scores, completions, row)
-                if value > -np.inf:
+                if first <= place[word] < count:  # it can be entered twice, and that may be the same string
+                    rivals[place[word]] = max(rivals[place[word]], so_far + value)
+                elif value > -np.inf:
                     if count == len(rivals):
                         rivals = np.concatenate((rivals, np.empty(count)))
-                    rivals[count] = so_far + value
+                    rivals[count], place[word] = so_far + value, count
                     count += 1
         node = arcs.destination[choice]
         so_far += arcs.log_prob[choice]
