@@ -6,6 +6,7 @@ import pytest
 from margo.model.graph import align_graph, bigram_graph, loop_graph
 from margo.search import pruned
 from margo.search.lengths import best_arcs
+from margo.search.nbest import nbest
 from margo.search.pruned import _collect as collect
 from margo.search.pruned import pruned_arcs
 from margo.search.viterbi import viterbi
@@ -26,7 +27,7 @@ def test_without_a_limit_the_path_is_the_exact_one():
     for graph, scores, rng in cases():
         expected = best_arcs(graph.arcs, scores)
         for beam, most in ((np.inf, 10**6), (1e6, 0)):
-            score, path = pruned_arcs(graph.arcs, scores, beam, most)
+            score, path, _ = pruned_arcs(graph.arcs, scores, beam, most)
             assert score == expected[0] and path.tolist() == expected[1].tolist()
         ties = -rng.integers(0, 2, scores.shape).astype(float)
         arcs = graph.arcs._replace(log_prob=-rng.integers(0, 2, graph.n_arcs).astype(float))
@@ -62,7 +63,7 @@ def test_what_is_given_up_is_what_the_limits_say(beam, most):
     worse = 0
     for graph, scores, _ in cases(20):
         arcs = graph.arcs._replace(behind=np.zeros_like(graph.arcs.behind))
-        score, path = pruned_arcs(arcs, scores, beam, most)
+        score, path, _ = pruned_arcs(arcs, scores, beam, most)
         assert score == pytest.approx(kept(arcs, scores, beam, most), abs=1e-10)
         worse += score < best_arcs(arcs, scores)[0]
         if score > -np.inf:
@@ -88,3 +89,24 @@ def test_limits_reach_the_search():
         exact, narrow = viterbi(graph, scores), viterbi(graph, scores, most=2)
         assert narrow is None or narrow.score <= exact.score
         assert viterbi(graph, scores, beam=1e4).score == exact.score
+
+
+def test_the_n_best_of_a_part_of_the_graph(monkeypatch):
+    smaller = lost = 0
+    for graph, scores, _ in cases():
+        if graph.arcs.ahead.any():
+            continue  # a chain has but one string
+        exact = nbest(graph, scores, 6)
+        with monkeypatch.context() as patch:
+            patch.setattr("margo.search.nbest.CELLS", 0)
+            assert nbest(graph, scores, 6) == exact  # nothing lies outside of the beam
+            for beam, most in ((12.0, 0), (np.inf, 4)):
+                part = pruned.narrowed(graph, scores, beam, most)
+                patch.setattr("margo.search.nbest.narrowed", lambda *_, part=part: part)
+                found = nbest(graph, scores, 6)
+                assert found[0].score >= pruned_arcs(graph.arcs, scores, beam, most)[0] - 1e-9
+                best = {each.names: each.score for each in exact}
+                assert all(each.score <= best.get(each.names, exact[-1].score) + 1e-9 for each in found)
+                smaller += part.n_nodes < graph.n_nodes
+                lost += found != exact
+    assert smaller and lost

@@ -134,12 +134,13 @@ def _assemble(meta: dict, arrays: dict) -> HmmSet:
 
 def _check_rules(table: dict, words: set[str]) -> None:
     """Refuse an automaton whose ways are not between its states, over ``words``."""
-    states = range(table.get("states", 0))
+    ways = table.get("ways", [[]])
+    states = range(min(table.get("states", 0), 1 + 2 * len(ways)))  # more would be in none
 
     def is_way(way: list) -> bool:
         kinds = [type(each) for each in way]
         good = kinds[:3] == [int, str, int] and kinds[3:] in ([int], [float])
         return good and way[0] in states and way[2] in states and way[1] in words
 
-    if table.get("start") not in states or not all(map(is_way, table.get("ways", [[]]))):
+    if table.get("start") not in states or len(states) != table["states"] or not all(map(is_way, ways)):
         raise MargoError("grammar: expected states, a start, and ways [state, word of the lexicon, state, number]")

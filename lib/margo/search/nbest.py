@@ -8,6 +8,9 @@ best completion of every token. Wherever the best path enters a word, every othe
 followed by its best completion, is one more string; these differ from one another (they leave the best string at
 different places or by different words), so the N-th best of their scores is a bound that the N best strings reach,
 and a token that cannot complete to it is dropped.
+
+That pass keeps a number for every node and frame. Where these would be too many (thousands of words), only the part of
+the graph is searched that lies within a wide beam: the strings are those of that part.
 """
 
 from dataclasses import dataclass
@@ -19,6 +22,9 @@ from numba import njit
 from margo.model.graph import Graph
 from margo.search.band import back_over_frame, back_over_nulls, band
 from margo.search.forward_backward import checked
+from margo.search.pruned import narrowed
+
+CELLS = 1 << 26  # nodes times frames that are searched exactly: half a gigabyte
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class Trie(NamedTuple):
 def nbest(graph: Graph, log_likelihoods: np.ndarray, n: int = 5) -> list[Hypothesis]:
     """Up to ``n`` best distinct word strings, best first; all there are if fewer, none if no path fits."""
     scores = checked(graph, log_likelihoods)
+    if len(scores) * graph.n_nodes > CELLS:
+        graph = narrowed(graph, scores)
     completions = np.empty((len(scores) + 1, graph.n_nodes))
     _completions(graph.arcs, scores, completions)
     best = completions[0, graph.arcs.start]

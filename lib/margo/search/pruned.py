@@ -9,19 +9,38 @@ dropped from time to time, so that memory hardly grows with the frames.
 import numpy as np
 from numba import njit
 
+from margo.model.graph import Graph, compile_arcs
+
+BEAM, ACTIVE = 200.0, 7000  # for large vocabularies; nats: Kaldi has 13, of log-likelihoods times 1/12
 ROOM = 1 << 18  # tokens at first
+
+
+def narrowed(graph: Graph, scores: np.ndarray, beam: float = BEAM, most: int = ACTIVE) -> Graph:
+    """The part of ``graph`` that a search with these limits follows in ``scores`` [T, S'], at whatever frame; all of it
+    where they leave no path."""
+    arcs = graph.arcs
+    score, _, seen = pruned_arcs(arcs, scores, beam, most)
+    if not score > -np.inf:
+        return graph
+    kept = np.flatnonzero(seen[arcs.source] & seen[arcs.destination])
+    number, emitting = np.cumsum(seen) - 1, seen[: graph.n_emitting]
+    ends = number[np.array([arcs.source[kept], arcs.destination[kept]])]
+    labels = np.array([arcs.transition[kept], arcs.word[kept], arcs.unit[kept]])
+    own = compile_arcs(ends, arcs.log_prob[kept], arcs.column[emitting], number[arcs.start], number[arcs.end], labels)
+    return Graph(own, graph.states, graph.node_word[emitting], graph.words)
 
 
 @njit(cache=True)
 def pruned_arcs(arcs, scores, beam, most):
-    """``(score, arcs)`` of the best path that stays within ``beam`` of the best and among the ``most`` best emitting
-    nodes of each frame (0: all); -inf and none where there is none. Of equal paths the one over the first arc wins."""
+    """``(score, arcs, seen)`` of the best path that stays within ``beam`` of the best and among the ``most`` best
+    emitting nodes of each frame (0: all); -inf and none where there is none. Of equal paths the one over the first arc
+    wins. seen bool [n]: nodes that were followed at some frame."""
     nodes, emitting, frames = len(arcs.arc_start) - 1, len(arcs.column), len(scores)
     now, before = np.full(nodes, -np.inf), np.full(nodes, -np.inf)
     token, last_token = np.full(nodes, -1), np.full(nodes, -1)
     arc_into, listed, count = np.full(nodes, -1), np.empty(nodes, np.int64), 0
     taken, back, size = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64), 0
-    followed = listed[:0]
+    followed, seen = listed[:0], np.zeros(nodes, np.bool_)
     for row in range(frames + 1):
         least = -np.inf
         if row == 0:
@@ -58,9 +77,10 @@ def pruned_arcs(arcs, scores, beam, most):
             taken[size], back[size], token[node] = arc, -1 if arc < 0 else token[arcs.source[arc]], size
             listed[count], count, size = node, count + 1, size + 1
             _over_nulls(arcs, node, emitting, now, arc_into)
+        seen[listed[:count]] = True
     if not now[arcs.end] > -np.inf:
-        return -np.inf, taken[:0]
-    return now[arcs.end], _way_back(taken, back, token[arcs.end])
+        return -np.inf, taken[:0], seen
+    return now[arcs.end], _way_back(taken, back, token[arcs.end]), seen
 
 
 @njit(cache=True, inline="always")

@@ -42,7 +42,7 @@ def viterbi(graph: Graph, log_likelihoods: np.ndarray, beam: float = np.inf, mos
     """
     scores = checked(graph, log_likelihoods)
     exact = beam == np.inf and not most
-    score, taken = best_arcs(graph.arcs, scores) if exact else pruned_arcs(graph.arcs, scores, beam, most)
+    score, taken = best_arcs(graph.arcs, scores) if exact else pruned_arcs(graph.arcs, scores, beam, most)[:2]
     if not score > -np.inf:
         return None
     nodes, marks = _read(graph.arcs, taken, len(scores))

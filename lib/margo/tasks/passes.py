@@ -21,12 +21,11 @@ from margo.model.graph import Graph, align_graph
 from margo.model.hmm import HmmSet
 from margo.search.confidence import confidences
 from margo.search.nbest import nbest
+from margo.search.pruned import ACTIVE, BEAM
 from margo.search.viterbi import align, viterbi
 from margo.signal.front_end import same_features
 from margo.signal.times import boundary_times
 from margo.tasks.speech import Speech, load
-
-BEAM, ACTIVE = 200.0, 7000  # of a large vocabulary; nats, where Kaldi has 13 times log-likelihoods of a scale of 1/12
 
 
 class Limits(NamedTuple):
