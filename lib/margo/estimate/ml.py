@@ -102,7 +102,7 @@ class Ml(Criterion):
         if options.gaussians:
             larger = shared_out(hmms, stats.occupancy, options.gaussians)
         else:
-            larger = grown(hmms, options.mixtures)
+            larger = hmms if mixtures >= options.mixtures else grown(hmms, options.mixtures)
         return larger, {"passes": 0, "objective": None} if larger is not hmms else None, report
 
 
