@@ -390,8 +390,9 @@ def test_dev_judges_the_mean_of_the_last_epochs_too(harder, tmp_path):
     start = read_model(harder / "ml" / "model.npz")
     memory = criterion.begin(start)
     assert criterion.candidates(start, memory) == [start]
-    models = [start.with_pool(replace(start.pool, means=start.pool.means + shift,
-                                      covariances=start.pool.variances * 2**shift)) for shift in (1.0, 2.0, 6.0)]  # fmt: skip
+    pools = [replace(start.pool, means=start.pool.means + shift, covariances=start.pool.variances * 2**shift)
+             for shift in (1.0, 2.0, 6.0)]  # fmt: skip
+    models = [start.with_pool(pool) for pool in pools]
     for each in models:
         memory["recent"] = criterion.recent(memory["recent"], each)
     last, mean = criterion.candidates(models[-1], memory)

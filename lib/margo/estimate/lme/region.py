@@ -50,9 +50,9 @@ class LmeOptions(PatienceOptions):
                        ("augmentation", "projection"))  # fmt: skip
     average: int = knob(4, "dev judges the mean of the last this many epochs' means too", least=1)
     competitors: int = knob(3, "competing strings a token", least=1)
-    per_frame: bool = knob(False, "divide margins by the number of frames")
+    per_frame: bool = knob(True, "divide margins by the number of frames; the paper's are not")
     epochs: int = knob(24, "most epochs", least=1)
-    patience: int = knob(8, "end after this many epochs without a better model; 0: never", least=0)
+    patience: int = knob(6, "end after this many epochs without a better model; 0: never", least=0)
     tolerance: float = knob(1e-3, "relative gap to which an epoch's program is solved", above=0)
 
     def faults(self) -> list[str]:
@@ -219,6 +219,6 @@ class Lme(Criterion):
         ]
         note = "That share of the training tokens has a smaller margin; below 0 a token is misrecognised."
         what = "smallest margin" if self.options.hard else "what is maximised"
-        common = {"kind": "line", "x_label": "epoch", "y_label": "margin, nats"}
+        common = {"kind": "line", "x_label": "epoch", "y_label": "margin, nats" + " a frame" * self.options.per_frame}
         return [{"title": "margins of training tokens", "series": spread, "note": note, **common},
                 {"title": f"{what} of the support tokens", "series": gains, **common}]  # fmt: skip
