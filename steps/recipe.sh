@@ -263,3 +263,12 @@ report_results() {
     [ -f "$paper" ] || paper=""
     run report --exp "$exp" --recipe "$recipe" ${paper:+--paper "$paper"} --command "$invocation" "$@"
 }
+
+# The test sets of several runs, whose folders are given, scored together, and the report of that: in EXP/all.
+report_pooled() {
+    local model
+    run pool --exp "$@" --out "$exp/all"
+    exp=$exp/all
+    for model in "$exp"/decode/*/; do run score --hyp "${model}test" --data "$exp/data/test" --by speaker; done
+    report_results
+}
