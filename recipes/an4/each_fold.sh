@@ -1,5 +1,5 @@
 # Every fold of --folds in turn, sourced by run.sh: a run of its own for each up to the scores, then all pooled.
-runs=()
+runs=() figures=""  # others tested the official set
 for (( n = 1; n <= folds; n++ )); do
     runs+=("$exp/$n")
     (( 10#$stage <= 14 )) || continue
