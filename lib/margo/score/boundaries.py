@@ -78,7 +78,7 @@ def learn_correction(found: Sequence[Boundary], deviations: np.ndarray, classes:
     """What is systematic in boundaries whose deviations [n] were stated.
 
     A pair's lateness is its boundaries' mean error with PRIOR more that have the mean of all. The factor makes as many
-    lie within one deviation and within two as of a normal distribution; where both cannot be, the mean of the two.
+    lie within one deviation and within two as of a normal distribution; where both cannot be, neither is further off.
     """
     if not found:
         raise MargoError("no boundaries to learn from")
@@ -88,6 +88,9 @@ def learn_correction(found: Sequence[Boundary], deviations: np.ndarray, classes:
         groups.setdefault(plain.pair(each.left, each.right), []).append(each.error)
     late = float(np.mean([each.error for each in found]))
     pairs = {pair: float((sum(errors) + PRIOR * late) / (len(errors) + PRIOR)) for pair, errors in groups.items()}
-    rest = np.array([abs(each.error - pairs[plain.pair(each.left, each.right)]) for each in found])
-    ratios = [np.quantile(rest / np.maximum(deviations, 1e-4), share) / n for n, share in enumerate(NORMAL, 1)]
-    return Correction(late, dict(sorted(pairs.items())), float(np.mean(ratios)), dict(classes))
+    rest = np.array([each.error - pairs[plain.pair(each.left, each.right)] for each in found])
+    deviations = np.maximum(deviations, 1e-4)
+    ends = [np.quantile(np.abs(rest) / deviations, share) / n for n, share in enumerate(NORMAL, 1)]
+    tried = np.linspace(min(ends), max(ends), 101)
+    faults = [np.abs(np.subtract(shares_within(rest, factor * deviations), NORMAL)).max() for factor in tried]
+    return Correction(late, dict(sorted(pairs.items())), float(tried[int(np.argmin(faults))]), dict(classes))
