@@ -4,8 +4,8 @@ A recording and its words, in quotes or in a text file: the words are printed, d
 --textgrid for Praat and --eaf for ELAN. A folder of recordings, each with its words in a file of the same name (.lab or
 .txt; or .TextGrid or .eaf, each label of a tier in its own time), as for other aligners: a TextGrid each below --out,
 and doubtful.csv, the least certain first; tiers that came with a recording are kept. The confidence of a word or unit
-is its posterior with all that the grammar allows as competition, averaged over its frames. A boundary's time is the mean
-of its posterior over all paths through the units, its deviation that of the same.
+is its posterior with all that the grammar allows as competition, averaged over its frames. A boundary's time is the
+mean of its posterior over all paths through the units, its deviation that of the same.
 
 With --data, a feature folder: ali.ark/.scp (state of each frame on the best path, an index into the model's pool),
 words in ali.ctm, units in phones.ctm, boundaries between units with their deviations in boundaries.csv;

@@ -28,8 +28,8 @@ def run(options: Options, step):
     from margo.formats.atomic import write_json
     from margo.formats.features import RECORD, write_ark
     from margo.tasks.featuring import check_losses, features_of
-    from margo.tasks.warping import WARPED, read_warps
     from margo.tasks.speech import TOLD
+    from margo.tasks.warping import WARPED, read_warps
 
     data = datadir.read(step.input(options.data, made_by="data"), allow_pipes=options.allow_pipes)
     warps = read_warps(step.input(options.warps, made_by="find_warps")) if options.warps else None

@@ -1,7 +1,7 @@
-"""Learn from speech labelled by hand how late boundaries are, by pair of classes, and how far deviations can be trusted.
+"""Learn from hand labels how late boundaries are, by pair of classes, and how far stated deviations can be trusted.
 
 Speakers are aligned by folds, each with a model that is updated from the others' statistics, since a model that has
-heard a speaker places their boundaries better than it will a stranger's. Writes correction.json, for align --correction.
+heard a speaker places their boundaries better than it will a stranger's. Writes correction.json (align --correction).
 
 Example: steps/train_correction.py --model exp/timit/aligner --data exp/timit/fine/train \
 --labels exp/timit/data/train/phones.ctm --map conf/timit_classes.toml --map-table manner --out exp/timit/correction
@@ -40,8 +40,8 @@ def run(options: Options, step):
         correction, many = correction_of(hmms, labels, data, scales, classes, where)
     write_correction(step.output(CORRECTION), correction)
     step.say(f"train_correction: {many} boundaries, {1000 * correction.late:+.1f} ms late, by pair of classes "
-             f"{1000 * min(correction.pairs.values()):+.1f} to {1000 * max(correction.pairs.values()):+.1f} ms; deviations "
-             f"times {correction.factor:.2f}")  # fmt: skip
+             f"{1000 * min(correction.pairs.values()):+.1f} to {1000 * max(correction.pairs.values()):+.1f} ms; "
+             f"deviations times {correction.factor:.2f}")  # fmt: skip
 
 
 if __name__ == "__main__":

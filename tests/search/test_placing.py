@@ -59,7 +59,8 @@ def spoken(words=40, seed=5):
     hmms = flat_start(whole_words("abcd"), 2, np.zeros(2), np.ones(2))
     hmms = hmms.with_pool(replace(hmms.pool, means=rng.normal(0, 3, hmms.pool.means.shape)))
     said = [str(word) for word in rng.choice([*"abcd"], words)]
-    frames = [rng.normal(np.repeat(hmms.pool.means[hmms.states_of(word)], rng.integers(2, 5, 2), axis=0)) for word in said]
+    frames = [rng.normal(np.repeat(hmms.pool.means[hmms.states_of(word)], rng.integers(2, 5, 2), axis=0))
+              for word in said]  # fmt: skip
     graph = align_graph(hmms, said)
     scores = log_likelihoods(scorer(hmms.pool, graph.states), np.concatenate(frames).astype(np.float32))
     return hmms, graph, scores, align(graph, scores), np.cumsum([0, *(len(part) for part in frames[:-1])])

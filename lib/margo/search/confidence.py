@@ -40,8 +40,8 @@ def label_occupancies(
 
 
 def all_occupancies(graph: Graph, scores: np.ndarray, labels: np.ndarray, n_labels: int, scale: float) -> np.ndarray:
-    """As :func:`label_occupancies`, all frames at once. Found in the linear domain; in the log domain where that loses a
-    path that matters (see :mod:`margo.search.scaled`)."""
+    """As :func:`label_occupancies`, all frames at once. Found in the linear domain; in the log domain where that loses
+    a path that matters (see :mod:`margo.search.scaled`)."""
     powers, occupancies = np.empty(scores.shape), np.zeros((len(scores), n_labels))
     flatten(scores, scale, powers)
     bounds, wanted = np.array([0, len(scores)]), np.array([True])

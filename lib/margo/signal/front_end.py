@@ -98,8 +98,8 @@ def options_of(record: dict, source: str = "feature record") -> MfccOptions:
     if record.get("variant") == "given":
         raise MargoError(f"{source}: these features were given ready-made; how to compute them is not known")
     if mapped := [key for key in MAPPED if key in record]:
-        raise MargoError(f"{source}: features mapped for each speaker ({', '.join(mapped)}), which recordings alone do not "
-                         "give")  # fmt: skip
+        raise MargoError(f"{source}: features mapped for each speaker ({', '.join(mapped)}), which recordings alone "
+                         "do not give")  # fmt: skip
     types = {each.name: each.type for each in fields(MfccOptions)} | {"dimension": int}
     values, faults = {}, [f"{key} is missing" for key in types if key not in record]
     for key, value in record.items():

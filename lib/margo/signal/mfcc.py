@@ -34,12 +34,12 @@ def mel(hertz):
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
 
 
-KNEE = 0.85  # part of half the sample rate, of the larger of a frequency and its warped one, up to which a warp is linear
+KNEE = 0.85  # part of half the sample rate up to which a warp is linear; so high lies the larger of both frequencies
 
 
 def warped(hertz: np.ndarray, warp: float, nyquist: float) -> np.ndarray:
     """Frequencies of a speaker whose resonances lie ``1 / warp`` times as high as others' where these would have them
-    (vocal tract length normalisation): ``warp`` times theirs, above a knee in a straight line to half the sample rate."""
+    (vocal tract length): ``warp`` times theirs, above a knee in a straight line to half the sample rate."""
     if warp == 1.0:
         return hertz
     knee = KNEE * nyquist * min(1.0, 1.0 / warp)

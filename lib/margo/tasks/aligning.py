@@ -50,8 +50,8 @@ class Timed:
     units: list[dict]
 
     def tiers(self) -> dict[str, list[Interval]]:
-        """``words``, ``units``, ``confidence`` of words, ``unit confidence``, and how many milliseconds the start of each
-        unit may be off (``deviation``); by another name where a tier that came with it has that."""
+        """``words``, ``units``, ``confidence`` of words, ``unit confidence``, and how many milliseconds the start of
+        each unit may be off (``deviation``); by another name where a tier that came with it has that."""
         sure, sounds = ([{**row, "confidence": f"{row['confidence']:.2f}"} for row in rows]
                         for rows in (self.words, self.units))  # fmt: skip
         named = {"words": (self.words, "word"), "units": (self.units, "unit"), "confidence": (sure, "confidence"),

@@ -50,7 +50,7 @@ def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where, c
         lost = sorted({row.speaker for row in data} - warps.keys())
         refuse([f"no warp of {speaker}" for speaker in lost], f"{data.folder}: speakers without warp", most=10)
     if all(utterance.feats is not None for utterance in data):
-        refuse(["they came ready-made"] * (warps is not None), f"{data.folder}: frequencies of features cannot be warped")
+        refuse(["they came ready-made"] * (warps is not None), f"{data.folder}: features whose frequencies stay")
         return _given(data, options)
     chunks = [data.utterances[first : first + CHUNK] for first in range(0, len(data), CHUNK)]
     front = Front(options, sample_rate_of(data, options), allow_pipes, channel, warps=warps)

@@ -105,7 +105,9 @@ def boundary_report(
             f"{facts['median_ms']:.2f} ms, bias {facts['bias_ms']:+.2f} ms\n"
             f"{len(missing)} utterances not aligned\n")  # fmt: skip
     if deviations is not None:
-        text += "{:.2f} % within one stated deviation, {:.2f} % within two\n".format(*facts["percent_within_deviations"])
+        shares = facts["percent_within_deviations"]
+        text += f"{shares[0]:.2f} % within one stated deviation, {shares[1]:.2f} % within two\n"
+    stated = [] if deviations is None else ["1 deviation %", "2 deviations %"]
     edges = np.arange(-62.5, 63, 5)
     counts, _ = np.histogram(1000 * errors, edges)
     series = [{"name": "boundaries", "edges": edges.tolist(), "counts": counts.tolist()}]
@@ -116,11 +118,11 @@ def boundary_report(
                               for name, own in groups.items()}  # fmt: skip
     table = {"title": f"Boundaries of {title} against hand labels, by class of transition", "kind": "table",
              "columns": ["transition", "boundaries", *(f"{limit} ms %" for limit in facts["percent_within_ms"]),
-                         "mean ms", "bias ms", *(["1 deviation %", "2 deviations %"] if deviations is not None else [])],
+                         "mean ms", "bias ms", *stated],
              "cells": [_cells(name, row) for name, row in [("all", facts), *facts["by_transition"].items()]],
              "note": "Share of boundaries within so many ms of the labels, mean absolute error, and mean error "
-                     "(positive: late)" + ("; share within one and two of the deviations that the alignment states."
-                     if deviations is not None else ".")}  # fmt: skip
+                     "(positive: late)" + "; share within one and two of the deviations that the alignment states" * bool(stated)
+                     + "."}  # fmt: skip
     return facts, text, [plot, table]
 
 
@@ -149,7 +151,9 @@ def _cells(name: str, facts: dict) -> list[str]:
             *(f"{share:.1f}" for share in facts.get("percent_within_deviations", ()))]  # fmt: skip
 
 
-def correction_of(hmms: HmmSet, labels_path, data: speech.Speech, scales, classes: dict, where) -> tuple[Correction, int]:
+def correction_of(
+    hmms: HmmSet, labels_path, data: speech.Speech, scales: tuple[float, float], classes: dict, where
+) -> tuple[Correction, int]:
     """What is systematic in the boundaries of ``data`` against hand labels, and how many boundaries there are.
 
     Utterances are aligned by folds of speakers, each with a model that is updated from all but its own statistics:

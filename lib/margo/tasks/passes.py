@@ -34,8 +34,8 @@ from margo.tasks.speech import Speech, load
 @dataclass(frozen=True, eq=False)
 class Aligned:
     """Words in time: pool state of each frame int32 [T]; words and units as (name, start, end, confidence), units of
-    decodings without the last. ``starts`` and ``deviations`` [U]: when units begin, in frames, on average over all paths,
-    and how sure that is."""
+    decodings without the last. ``starts`` and ``deviations`` [U]: when units begin, in frames, on average over all
+    paths, and how sure that is."""
 
     name: str
     score: float
@@ -51,7 +51,7 @@ ADAPTED = "fmllr"  # of a record of features: the model that each speaker's were
 
 def model_for(folder, speech: Speech, start: bool = False) -> HmmSet:
     """The model in ``folder``, or file, once it is sure that ``speech`` has the features it was trained on; or, to
-    ``start`` speaker-adaptive training with, those same features adapted to this very model, and then it is of these."""
+    ``start`` speaker-adaptive training with, the same adapted to this very model, and then it is of these."""
     hmms = read_model(file_in(folder, "model.npz"))
     expected, given = hmms.meta.get("features", {}), speech.features
     if start and given.get(ADAPTED) == mark_of(hmms):
@@ -106,8 +106,8 @@ def unit_kinds(hmms: HmmSet) -> np.ndarray:
 
 
 def row_times(features: dict, utterance: Aligned, correction: Correction | None = None) -> np.ndarray:
-    """Seconds [T + 1] at which frames begin, and the last ends; where a unit begins, when it does so on average over all
-    paths, where that is known, less what the correction says such boundaries are late by."""
+    """Seconds [T + 1] at which frames begin, and the last ends; where a unit begins, when it does so on average over
+    all paths, where that is known, less what the correction says such boundaries are late by."""
     at = boundary_times(features, len(utterance.states))
     if utterance.starts is None or len(utterance.units) < 2:
         return at
@@ -125,7 +125,7 @@ def boundary_rows(features: dict, utterance: Aligned, correction: Correction | N
     at, shift = row_times(features, utterance, correction), features.get("shift_ms", 10.0) / 1000
     scale = shift * (correction.factor if correction else 1.0)
     return [BoundaryRow(utterance.name, at[right[1]], scale * deviation, left[0], right[0], right[3])
-            for left, right, deviation in zip(utterance.units, utterance.units[1:], utterance.deviations[1:])]  # fmt: skip
+            for left, right, deviation in zip(utterance.units, utterance.units[1:], utterance.deviations[1:])]
 
 
 def times_of(

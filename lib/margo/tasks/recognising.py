@@ -68,7 +68,7 @@ class Recogniser:
     A recording is a file's path, a file's bytes, or ``(samples [N], sample rate)``, scaled as 16-bit integers.
     """
 
-    def __init__(self, folder, confidence_scale: float | None = None, placing: Placing = Placing()):
+    def __init__(self, folder, confidence_scale: float | None = None, placing: Placing | None = None):
         path = file_in(folder, "model.npz")
         self.hmms = read_model(path)
         self.options = options_of(self.hmms.meta.get("features", {}), str(path))
@@ -80,7 +80,7 @@ class Recogniser:
         self.weighed = recognition_graph(weighed_grammar(self.hmms, self.scale))  # as the frames' scores are
         self.scorer = scorer(self.hmms.pool, self.graph.states)
         self.pause = pause_graph(self.hmms)
-        self.placing, self.alone, self.kinds = placing, units_alone(self.hmms), passes.unit_kinds(self.hmms)
+        self.placing, self.alone, self.kinds = placing or Placing(), units_alone(self.hmms), passes.unit_kinds(self.hmms)
 
     def transcribe(self, recording, channel: int | None = None) -> dict:
         """``{"text", "score", "seconds", "words": [{"word", "start", "duration", "confidence"}]}`` of a recording.

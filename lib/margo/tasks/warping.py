@@ -47,8 +47,10 @@ def few_of_each(data: DataDir, most: int) -> DataDir:
     return replace(data, utterances=tuple(kept))
 
 
-def best_warps(hmms: HmmSet, data: DataDir, options: WarpOptions, said: dict, where, allow_pipes: bool) -> dict[str, float]:
-    """``speaker -> warp`` with the likeliest best paths through what was ``said``, a frame, by the name of utterances."""
+def best_warps(
+    hmms: HmmSet, data: DataDir, options: WarpOptions, said: dict, where, allow_pipes: bool
+) -> dict[str, float]:
+    """``speaker -> warp`` with the likeliest best paths through what was ``said``, by the name of utterances."""
     front = options_of({key: value for key, value in hmms.meta.get("features", {}).items() if key not in WARPED},
                        "the model's features")  # fmt: skip
     data = few_of_each(data, options.most)
@@ -70,7 +72,8 @@ def best_warps(hmms: HmmSet, data: DataDir, options: WarpOptions, said: dict, wh
                 own[warp] = own.get(warp, 0.0) + score
     missing = sorted({*speakers.values()} - sums.keys())
     refuse([f"{speaker}: no utterance can be aligned" for speaker in missing], f"{data.folder}: no warp", most=10)
-    return {speaker: max(options.warps, key=lambda warp: own.get(warp, -np.inf)) for speaker, own in sorted(sums.items())}
+    return {speaker: max(options.warps, key=lambda warp: own.get(warp, -np.inf))
+            for speaker, own in sorted(sums.items())}  # fmt: skip
 
 
 def write_warps(path, warps: dict[str, float]) -> None:
