@@ -116,13 +116,13 @@ def boundary_report(
     groups = transitions(every, classes)
     facts["by_transition"] = {name: _facts(errors[own], None if deviations is None else deviations[own])
                               for name, own in groups.items()}  # fmt: skip
+    told = "; share within one and two of the deviations that the alignment states" if stated else ""
     table = {"title": f"Boundaries of {title} against hand labels, by class of transition", "kind": "table",
              "columns": ["transition", "boundaries", *(f"{limit} ms %" for limit in facts["percent_within_ms"]),
                          "mean ms", "bias ms", *stated],
              "cells": [_cells(name, row) for name, row in [("all", facts), *facts["by_transition"].items()]],
              "note": "Share of boundaries within so many ms of the labels, mean absolute error, and mean error "
-                     "(positive: late)" + "; share within one and two of the deviations that the alignment states" * bool(stated)
-                     + "."}  # fmt: skip
+                     f"(positive: late){told}."}  # fmt: skip
     return facts, text, [plot, table]
 
 

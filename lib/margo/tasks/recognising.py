@@ -80,7 +80,8 @@ class Recogniser:
         self.weighed = recognition_graph(weighed_grammar(self.hmms, self.scale))  # as the frames' scores are
         self.scorer = scorer(self.hmms.pool, self.graph.states)
         self.pause = pause_graph(self.hmms)
-        self.placing, self.alone, self.kinds = placing or Placing(), units_alone(self.hmms), passes.unit_kinds(self.hmms)
+        self.placing = placing or Placing()
+        self.alone, self.kinds = units_alone(self.hmms), passes.unit_kinds(self.hmms)
 
     def transcribe(self, recording, channel: int | None = None) -> dict:
         """``{"text", "score", "seconds", "words": [{"word", "start", "duration", "confidence"}]}`` of a recording.
