@@ -3,6 +3,7 @@
 The official split: recordings 0 to 4 of each digit and speaker are the test set. --dev N takes the next N of each from
 training for a development set. --strings makes connected digits: recordings of one speaker, drawn at random from the
 set's own, put end to end, 1 to 7 a string. With --test 0 --dev 0 everything is train, to leave speakers out of.
+With --leave-out NAME that speaker is the test set, but for the first --adapt recordings of each digit, in OUT/adapt.
 """
 
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ class Options(Seeded):
     out: Path = knob(help="folder to write")
     test: int = knob(5, "recordings of each digit and speaker to test on", least=0)
     dev: int = knob(5, "recordings of each digit and speaker to set aside as dev", least=0)
+    leave_out: str = knob("", "speaker to test on, who is not in train and dev; --test does nothing then")
+    adapt: int = knob(1, "recordings of each digit of that speaker to adapt to", least=0, needs={"leave_out": True})
+    most: int = knob(0, "recordings of each digit and speaker to use; 0: all", least=0)
     strings: bool = knob(False, "make strings of digits")
     train_strings: int = knob(2000, "strings to train on", least=1, needs={"strings": True})
     dev_strings: int = knob(800, "strings to tune on", least=1, needs={"strings": True})
@@ -68,10 +72,21 @@ def recordings(corpus: Path) -> list[tuple]:
 
 
 def split(rows: list[tuple], options: Options) -> dict[str, list[tuple]]:
-    """train, dev and test."""
-    sets = {"train": [], "dev": [], "test": []}
+    """train, dev and test; and, of a speaker that is left out, adapt."""
+    from margo.errors import MargoError
+
+    sets = {"train": [], "dev": [], "test": [], "adapt": []}
+    if options.leave_out and options.leave_out not in {row[1] for row in rows}:
+        raise MargoError(f"--leave-out is {options.leave_out}, there are {', '.join(sorted({row[1] for row in rows}))}")
     for row in rows:
         index = row[2]
+        if options.most and index >= options.most:
+            continue
+        if options.leave_out:
+            own = row[1] == options.leave_out
+            which = ("adapt" if index < options.adapt else "test") if own else "dev" if index < options.dev else "train"
+            sets[which].append(row)
+            continue
         which = "test" if index < options.test else "dev" if index < options.test + options.dev else "train"
         sets[which].append(row)
     return sets

@@ -2,7 +2,8 @@
 
 Paths are those of the transcripts, or of what was recognised (--hyp, for test speakers: a first pass). To train
 speaker-adaptively, adapt the training data, train with --init on the result, and adapt again with --paths, the features
-as adapted before: paths and shares are then theirs, but the maps again those of --data.
+as adapted before: paths and shares are then theirs, but the maps again those of --data. The record of the result names
+the model: no other model, and none of features that are not adapted, takes it for its own.
 
 Example: steps/adapt_features.py --model exp/an4/lda_8 --data exp/an4/lda_mfcc/test --hyp exp/an4/decode/lda_8/test \
 --out exp/an4/sat_mfcc/test
@@ -31,13 +32,16 @@ def run(options: Options, step):
     from margo.formats.atomic import write_npz
     from margo.formats.reading import file_in
     from margo.formats.transcripts import read_transcripts
+    from margo.signal.front_end import same_features
     from margo.tasks import passes, speech
     from margo.tasks.transforming import adapted, speaker_transforms, write_features
 
     step.input(options.model, made_by="train_ml")
     base = speech.read(step.input(options.data, made_by="make_mfcc"))
-    hmms = passes.model_for(options.model, base)
     data = speech.read(step.input(options.paths, made_by="make_mfcc")) if options.paths else base
+    hmms = passes.model_for(options.model, data)
+    if options.paths:
+        same_features(passes.unadapted(data.features), base.features, f"{options.data}: the features")
     if options.hyp:
         said = read_transcripts(file_in(step.input(options.hyp, made_by="decode"), "hyp"))
         data = replace(data, items=tuple(replace(item, words=said.get(item.name, ())) for item in data.items))
@@ -45,7 +49,8 @@ def run(options: Options, step):
         transforms = speaker_transforms(hmms, speech.Corpus(data, where, step), base, options.least_frames)
     write_npz(step.output("speakers.npz"), {"kind": "fmllr", "speakers": [*transforms]},
               {f"transform{n}": transform for n, transform in enumerate(transforms.values())})  # fmt: skip
-    write_features(step, base, base.features, adapted(transforms, base))
+    record = {**base.features, passes.ADAPTED: passes.mark_of(hmms)}
+    write_features(step, base, record, adapted(transforms, base))
     step.say(f"adapt_features: {len(base.items)} utterances of {len(transforms)} speakers")
 
 

@@ -3,12 +3,13 @@
 A recording and its words, in quotes or in a text file: the words are printed, doubtful ones first, and written to
 --textgrid for Praat and --eaf for ELAN. A folder of recordings, each with its words in a file of the same name (.lab or
 .txt; or .TextGrid or .eaf, each label of a tier in its own time), as for other aligners: a TextGrid each below --out,
-and doubtful.csv, the least certain first; tiers that came with a recording are kept. A word's confidence is its
-posterior with all that the grammar allows as competition, averaged over its frames.
+and doubtful.csv, the least certain first; tiers that came with a recording are kept. The confidence of a word or unit
+is its posterior with all that the grammar allows as competition, averaged over its frames. A boundary's time is the
+mean of its posterior over all paths through the units, its deviation that of the same.
 
-With --data, a feature folder: ali.ark/.scp (state of each frame, an index into the model's pool), words in ali.ctm,
-units in phones.ctm; durations.json says how long each word's tokens are. A boundary's time is midway between the
-centres of two frames' windows.
+With --data, a feature folder: ali.ark/.scp (state of each frame on the best path, an index into the model's pool),
+words in ali.ctm, units in phones.ctm, boundaries between units with their deviations in boundaries.csv;
+durations.json says how long each word's tokens are.
 
 Example: steps/align.py --model exp/tidigits/ml_1 rec.wav "six five two" --textgrid rec.TextGrid
 """
@@ -18,18 +19,20 @@ from pathlib import Path
 
 from margo.knobs import Knobs, knob
 from margo.runtime.step import Parallel, main
+from margo.tasks.aligning import PlacingOptions
 
 OF_PEOPLE = {"data": False}
 
 
 @dataclass(frozen=True)
-class Options(Parallel, Knobs):
+class Options(PlacingOptions, Parallel, Knobs):
     model: Path = knob(help="folder of the model")
     recording: tuple[str, ...] = knob((), positional=True, group="files", help="a recording and its words, or a text "
                                       "file with them; or a folder of recordings with files of words")  # fmt: skip
     data: Path | None = knob(None, "feature folder, instead of recordings")
     out: Path | None = knob(None, "folder to write, of --data and of a folder of recordings")
-    scale: float = knob(0.1, "acoustic scale of the confidences", above=0, below=float("inf"))
+    times: str = knob("mean", "of boundaries: the mean over all paths, or those of the best path", ("mean", "path"))
+    correction: Path | None = knob(None, "folder of train_correction", needs={"times": ("mean",)})
     textgrid: str = knob("", "of one recording, the TextGrid to write; with --data, true: one for each utterance")
     eaf: str = knob("", "of one recording, the ELAN file to write; of a folder, true: one for each", needs=OF_PEOPLE)
     short: bool = knob(False, "write TextGrids in Praat's short form", needs=OF_PEOPLE)
@@ -123,16 +126,24 @@ def write_doubtful(path, rows: list[tuple]) -> None:
 
 
 def recogniser(options: Options, step):
-    from margo.tasks.recognising import Recogniser
+    from margo.tasks.recognising import Placing, Recogniser
 
     step.input(options.model, made_by="train_ml", current=False)  # what it was trained on may have moved on
-    return Recogniser(options.model, options.scale)
+    placed = options.boundary_scale if options.times == "mean" else None
+    return Recogniser(options.model, options.scale, Placing(placed, correction_for(options, step)))
+
+
+def correction_for(options: Options, step):
+    from margo.formats.boundary_table import read_correction
+
+    return read_correction(step.input(options.correction, made_by="train_correction")) if options.correction else None
 
 
 def align_corpus(options: Options, step):
     from functools import partial
 
     from margo.formats.atomic import file_name, write_json
+    from margo.formats.boundary_table import TABLE, write_boundaries
     from margo.formats.ctm import write_ctm
     from margo.formats.features import write_ark
     from margo.runtime.parallel import map_chunks
@@ -141,7 +152,9 @@ def align_corpus(options: Options, step):
     step.input(options.model, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     hmms = passes.model_for(options.model, data)
-    function = partial(passes.alignments, hmms, options.scale)
+    correction = correction_for(options, step)
+    placed = options.boundary_scale if options.times == "mean" else None
+    function = partial(passes.alignments, hmms, options.scale, boundary_scale=placed)
     done, dropped = [], []
     with step.place() as where:
         for part in step.progress(map_chunks(function, data.chunks, where), len(data.chunks), "align"):
@@ -150,13 +163,16 @@ def align_corpus(options: Options, step):
     speech.check_dropped(dropped, data, step)
 
     write_ark(step.output("ali.ark"), step.output("ali.scp"), ((a.name, a.states) for a in done))
-    write_ctm(step.output("ali.ctm"), passes.times_of(data.features, done, "words"))
-    write_ctm(step.output("phones.ctm"), passes.times_of(data.features, done, "units"))
+    write_ctm(step.output("ali.ctm"), passes.times_of(data.features, done, "words", correction))
+    write_ctm(step.output("phones.ctm"), passes.times_of(data.features, done, "units", correction))
+    if placed:
+        rows = (row for each in done for row in passes.boundary_rows(data.features, each, correction))
+        write_boundaries(step.output(TABLE), rows)
     write_json(step.output("durations.json"), {"words": passes.durations(hmms, data.features, done)})
     if options.textgrid == "true":
         for utterance in done:
             path = step.output(f"textgrid/{file_name(utterance.name)}.TextGrid")
-            passes.write_grid(path, data.features, utterance)
+            passes.write_grid(path, data.features, utterance, correction)
     frames = sum(len(utterance.states) for utterance in done)
     score = sum(utterance.score for utterance in done) / max(frames, 1)
     step.say(f"align: {len(done)} utterances, {frames} frames, {score:.4f} nats a frame")

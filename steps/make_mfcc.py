@@ -1,5 +1,6 @@
 """Features of a Kaldi data folder: feats.ark/.scp, how they were made (mfcc.json), and the folder's own tables.
 
+With --warps, frequencies of each speaker are warped (vocal tract length normalisation, see find_warps).
 A folder that comes with feats.scp keeps those features, normalised with its cmvn.scp where --cmvn is speaker. An
 utterance that cannot be used is dropped and named; more than 5 % of them, and the step fails.
 
@@ -18,6 +19,7 @@ class Options(Parallel, MfccOptions):
     data: Path = knob(help="data folder: wav.scp text utt2spk, segments where there are any")
     out: Path = knob(help="folder to write")
     allow_pipes: bool = knob(False, "run the commands in wav.scp")
+    warps: Path | None = knob(None, "folder of find_warps, with a warp for each speaker")
     channel: int | None = knob(None, "of recordings with several channels take this one, counted from 0", least=0)
 
 
@@ -27,8 +29,10 @@ def run(options: Options, step):
     from margo.formats.features import RECORD, write_ark
     from margo.tasks.featuring import check_losses, features_of
     from margo.tasks.speech import TOLD
+    from margo.tasks.warping import WARPED, read_warps
 
     data = datadir.read(step.input(options.data, made_by="data"), allow_pipes=options.allow_pipes)
+    warps = read_warps(step.input(options.warps, made_by="find_warps")) if options.warps else None
     frames, dropped = 0, []
 
     def kept(features):
@@ -44,7 +48,7 @@ def run(options: Options, step):
         check_losses(dropped, data)
 
     with step.place() as where:
-        record, features = features_of(data, plain_options(options), options.allow_pipes, where, options.channel)
+        record, features = features_of(data, plain_options(options), options.allow_pipes, where, options.channel, warps)
         offsets = write_ark(step.output("feats.ark"), step.output("feats.scp"), kept(features))
     ark = (options.out / "feats.ark").resolve()
     rows = [
@@ -55,7 +59,7 @@ def run(options: Options, step):
     datadir.write(options.out, rows)
     for table in ("text", "utt2spk", "spk2utt", *(["spk2gender"] if rows[0].gender else [])):
         step.output(table)
-    write_json(step.output(RECORD), record)
+    write_json(step.output(RECORD), record | (WARPED if warps else {}))
     step.say(f"make_mfcc: {len(rows)} utterances, {frames} frames of {record['dimension']}, {len(dropped)} dropped")
 
 

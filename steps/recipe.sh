@@ -33,6 +33,7 @@ offers=""    # systems of that table, or families of them, that --criteria takes
 criteria=""  # those to train; a recipe that takes --mix has mix too
 current=""
 confs=(--conf "$root/conf/$recipe.toml")  # of every step: the recipe's own settings, then those of --conf
+figures=$root/conf/paper/$recipe.toml  # of a paper on the same data, to stand beside ours
 fault=""     # what is wrong with the systems asked for
 
 # What the table tells of the systems on offer, in its order; see steps/plan.py.
@@ -259,7 +260,15 @@ corpus_or_embedded() {
 
 # results.json, RESULTS.md and report.html of all that was scored, beside the paper's figures.
 report_results() {
-    local paper=$root/conf/paper/$recipe.toml
-    [ -f "$paper" ] || paper=""
-    run report --exp "$exp" --recipe "$recipe" ${paper:+--paper "$paper"} --command "$invocation" "$@"
+    [ -f "$figures" ] || figures=""
+    run report --exp "$exp" --recipe "$recipe" ${figures:+--paper "$figures"} --command "$invocation" "$@"
+}
+
+# The test sets of several runs, whose folders are given, scored together, and the report of that: in EXP/all.
+report_pooled() {
+    local model
+    run pool --exp "$@" --out "$exp/all"
+    exp=$exp/all
+    for model in "$exp"/decode/*/; do run score --hyp "${model}test" --data "$exp/data/test" --by speaker; done
+    report_results
 }

@@ -4,23 +4,21 @@
 # Usage: recipes/an4/run.sh [--option value ...]
 #   --corpus DIR     AN4 as CMU distributes it (etc and wav); without it, the embedded synthetic corpus
 #   --partial true   accept an incomplete corpus
-#   --folds N        instead of the official test set: every N-th of all speakers, from the one that --fold names
+#   --folds N        instead of the official test set, N folds of all speakers: a run in EXP/<fold> for each, in which it
+#                    is the test set, all of them scored together in EXP/all
+#   --fold n         only this run of them, in EXP itself
 source "$(dirname "$0")/../../steps/recipe.sh"
+source "$root/steps/ladder.sh"
 stages=([0]="data" [1]="features" [2]="phones" [10]="phones in context" [11]="LDA and MLLT" [12]="speaker-adaptive training"
     [13]="MCE, MMI and LME on top" [14]="decode and score" [15]="report")
 offers="phone"
 mix="4"
 criteria="mono tri lda sat"
-folds=0 fold=1
+folds=0 fold=""
 options+=(mix criteria folds fold)
 parse_options "$@"
-sets="train dev test"
-
-train() {  # a model <system>_<m> on features of a kind, from options of its own; dev chooses its grammar's weights
-    local kind=$1 out=$2
-    work train_ml --data "$exp/$kind/train" --dev "$exp/$kind/dev" --seed "$seed" --overwrite "$overwrite" \
-        --out "$exp/$out" "${@:3}"
-}
+[[ $folds =~ ^[0-9]+$ ]] || usage_error "--folds is '$folds', expected a whole number"
+if (( folds > 0 )) && [ -z "$fold" ]; then source "$root/recipes/an4/each_fold.sh"; fi
 
 if stage 0; then
     corpus_or_embedded
@@ -40,22 +38,4 @@ if stage 2; then
     for m in $mix; do train mfcc "mono_$m" --lexicon "$exp/data/lexicon.txt" --mixtures "$m"; done
 fi
 
-source "$root/recipes/an4/ladder.sh"
-
-if stage 14; then
-    for system in $criteria; do
-        for m in $mix; do
-            case $system in
-                mono|tri) kind=mfcc ;;
-                *) kind=${system%%-*}/$m ;;
-            esac
-            work decode --model "$exp/${system}_$m" --data "$exp/$kind/dev" "$exp/$kind/test" \
-                --out "$exp/decode/${system}_$m"
-            for set in dev test; do
-                run score --hyp "$exp/decode/${system}_$m/$set" --data "$exp/mfcc/$set"
-            done
-        done
-    done
-fi
-
-if stage 15; then report_results; fi
+climb 10

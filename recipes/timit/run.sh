@@ -8,15 +8,22 @@
 #   --components 4   Gaussians a class for broad phones ([PW10]: 100); --frames 60000: frames a set (0: all, as there)
 #   --principal 0    features of a frame: all 39, or so many principal components ([PW10] has 20 of another kind)
 #   --peers ""       "mlp svm-rbf": references beside them; --draws 5: of missing features ([PW10]: 100)
+#   --criteria "mono lda sat": the same phones, and the rungs above them, stages 21 to 25 (see recipes/an4)
 source "$(dirname "$0")/../../steps/speech.sh"
-stages=([10]="tables of frames and segments" [11]="broad phones, [PW10]" [12]="phone segments, [R18]" [13]="report of all")
+source "$root/steps/ladder.sh"
+stages=([10]="tables of frames and segments" [11]="broad phones, [PW10]" [12]="phone segments, [R18]" [13]="report of all"
+    [21]="LDA and MLLT" [22]="speaker-adaptive training" [23]="MCE, MMI and LME on top" [24]="decode and score the rungs"
+    [25]="report of the rungs")
+offers="hmm mono lda sat sat-mce sat-mmi sat-lme-sdp"
 mix="1 2 4 8" criteria="ml mce mmi lme-sdp"  # the whole of TIMIT bears 32 mixtures
 start=flat test=core components=4 frames=60000 principal=0 peers="" draws=5
 options+=(start test components frames principal peers draws)
 parse_options "$@"
+for system in lda sat sat-mce sat-mmi sat-lme-sdp; do (( stage_of[$system] += 10 )); done  # behind the classifiers
 labels=$exp/data/train/phones.ctm
 first_options=(--start "$start")
 if [ "$start" = labels ]; then first_options+=(--labels "$labels"); fi
+classes=(--map "$root/conf/timit_classes.toml" --map-table manner)
 score_options=(--map "$root/conf/timit_phones.toml" --map-table to39)
 
 make_data() {
@@ -24,17 +31,22 @@ make_data() {
     run timit_data --corpus "$corpus" --partial "$partial" --test "$test" --out "$exp/data"
 }
 
-after_stage_3() {
-    for m in $mix; do
-        run score_alignment --ali "$exp/ali/ml_$m" --data "$exp/mfcc/train" --labels "$labels" --out "$exp/boundaries/ml_$m"
+after_stage_3() {  # of the models of stage 2 on the training speakers; then those of an aligner
+    for system in $(wanted_in 2); do
+        for m in $mix; do
+            run score_alignment --ali "$exp/ali/${system}_$m" --data "$exp/mfcc/train" --labels "$labels" "${classes[@]}" \
+                --out "$exp/boundaries/${system}_$m"
+        done
     done
+    source "$root/recipes/timit/boundaries.sh"
 }
 
 after_stage_7() {
-    for system in $criteria; do
+    for system in $(only $(trained_before 7)); do
         run plot_confusions --hyp "$exp/decode/${system}_${mix##* }/test" --out "$exp/confusions/$system"
     done
 }
 
 speech_stages
 source "$root/recipes/timit/classifiers.sh"
+climb 20

@@ -17,10 +17,5 @@ if (( stage <= 7 )); then
     done
 fi
 
-if stage 8; then
-    run pool --exp "${runs[@]}" --out "$exp/all"
-    exp=$exp/all
-    for model in "$exp"/decode/*/; do run score --hyp "${model}test" --data "$exp/data/test" --by speaker; done
-    report_results
-fi
+if stage 8; then report_pooled "${runs[@]}"; fi
 exit 0

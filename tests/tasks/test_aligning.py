@@ -5,7 +5,7 @@ import pickle
 import runpy
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import partial
 
 import numpy as np
@@ -26,6 +26,7 @@ from margo.tasks.recognising import Recogniser
 RATE = 8000
 PITCH = {"low": 300, "high": 1500, "sil": None}
 SPOKEN = [("sil", 0.3), ("low", 0.4), ("high", 0.3), ("sil", 0.25), ("low", 0.35), ("sil", 0.3)]
+TIERS = ["words", "units", "confidence", "unit confidence", "deviation"]
 TIMES = [(0.3, 0.7, "low"), (0.7, 1.0, "high"), (1.25, 1.6, "low")]
 
 
@@ -85,17 +86,20 @@ def test_a_recording_and_its_words_for_praat_and_elan(root, model, tmp_path, cap
     assert ("xmin = " in grid.read_text()) is not short
 
     duration, tiers = read_textgrid(grid)
-    assert duration == soundfile.info(wav).frames / RATE and list(tiers) == ["words", "units", "confidence"]
+    assert duration == soundfile.info(wav).frames / RATE and list(tiers) == TIERS
     words = [(row.start, row.end, row.label) for row in tiers["words"]]
     near(words, TIMES)
     assert all(0 <= float(row.label) <= 1 for row in tiers["confidence"])
     assert [(row.start, row.end) for row in tiers["confidence"]] == [row[:2] for row in words]
+    assert all(0 <= float(row.label) <= 1 for row in tiers["unit confidence"])
+    assert [row[:2] for row in map(astuple, tiers["deviation"])] == [row[:2] for row in map(astuple, tiers["units"])]
+    assert tiers["deviation"][0].label == "0" and all(0 <= float(row.label) < 100 for row in tiers["deviation"])
     bounds = {time for row in tiers["units"] for time in (row.start, row.end)}
     assert {time for row in words for time in row[:2]} <= bounds, "a word's boundary is a unit's"
 
     call = parselmouth.praat.call
     opened = parselmouth.read(str(grid))
-    assert opened.xmax == duration and call(opened, "Get number of tiers") == 3
+    assert opened.xmax == duration and call(opened, "Get number of tiers") == len(TIERS)
     seen = [(call(opened, "Get start time of interval", 1, n), call(opened, "Get end time of interval", 1, n),
              call(opened, "Get label of interval", 1, n))
             for n in range(1, call(opened, "Get number of intervals", 1) + 1)]  # fmt: skip
@@ -103,7 +107,7 @@ def test_a_recording_and_its_words_for_praat_and_elan(root, model, tmp_path, cap
     theirs = praatio.openTextgrid(str(grid), includeEmptyIntervals=False).getTier("words").entries
     assert [tuple(entry) for entry in theirs] == words
     elan = pympi.Eaf(str(eaf))
-    assert sorted(elan.get_tier_names()) == ["confidence", "units", "words"]
+    assert sorted(elan.get_tier_names()) == sorted(TIERS)
     told = sorted(elan.get_annotation_data_for_tier("words"))
     assert [(start / 1000, end / 1000, label) for start, end, label in told] == [
         (round(start, 3), round(end, 3), label) for start, end, label in words]  # fmt: skip
@@ -133,7 +137,7 @@ def test_a_folder_of_recordings(root, model, tmp_path):
     for name in ("s1/one", "s2/two", "three"):
         duration, tiers = read_textgrid(out / f"{name}.TextGrid")
         near([(row.start, row.end, row.label) for row in tiers["words"]], TIMES)
-    assert duration == pytest.approx(1.9) and list(tiers) == ["said", "clicks", "words", "units", "confidence"]
+    assert duration == pytest.approx(1.9) and list(tiers) == ["said", "clicks", *TIERS]
     assert list(tiers["said"]) == parts["said"] and tiers["clicks"] == parts["clicks"]
     assert isinstance(tiers["clicks"], Points) and len(list(out.rglob("*.TextGrid"))) == 3
     rows = list(csv.DictReader((out / "doubtful.csv").open()))

@@ -87,6 +87,7 @@ def test_units_in_context_and_transforms_go_all_the_way(root, folders, tmp_path)
     before, after = (go(folder, tmp_path / folder.name / "out", "ml", init=tmp_path / "lda_1", mixtures=1,
                         penalties=("none",))[0][0] for folder in (tmp_path / "new", tmp_path / "sat"))  # fmt: skip
     assert after["objective"] > before["objective"]  # adapted features fit the model better
+    adapted_and_not_are_told_apart(root, tmp_path)
     with pytest.raises(MargoError, match="were made otherwise than the model expects"):
         run_step(root, "transform_features", tmp_path / "2", transform=tmp_path / "lda", data=tmp_path / "new" / "dev")
 
@@ -104,6 +105,28 @@ def test_questions_and_gaussians_as_in_kaldi(root, folders, tmp_path):
     hmms = read_model(tmp_path / "tri" / "model.npz")
     assert hmms.pool.n_gaussians == 21 and len({*hmms.pool.sizes.tolist()}) > 1
     assert reports[-1]["objective"] > reports[0]["objective"]
+
+
+def adapted_and_not_are_told_apart(root, place):
+    """A model of adapted features refuses those that are not, and the other way round; so does a start from a model
+    that they were not adapted to. Adapted again along the paths of adapted ones, they fit the model of these."""
+    plain, adapted = place / "new" / "dev", place / "sat" / "dev"
+    refused = "fmllr is {}, expected {}".format
+    mark = repr(speech.read(adapted).features["fmllr"])
+    for model, data, said in ((place / "new" / "out", adapted, refused(mark, "'absent'")),
+                              (place / "lda_1", adapted, refused(mark, "'absent'")),
+                              (place / "sat" / "out", plain, refused("'absent'", mark))):  # fmt: skip
+        with pytest.raises(MargoError, match=said):
+            run_step(root, "align", place / "refused", model=model, data=data)
+    run_step(root, "align", place / "taken", model=place / "sat" / "out", data=adapted)
+    with pytest.raises(MargoError, match=refused(mark, "'absent'")):
+        go(place / "sat", place / "other", "ml", init=place / "new" / "out", mixtures=1, penalties=("none",))
+    for name in ("train", "dev"):
+        run_step(root, "adapt_features", place / "again" / name, model=place / "sat" / "out", data=place / "new" / name,
+                 paths=place / "sat" / name, least_frames=14.0)  # fmt: skip
+    go(place / "again", place / "again" / "out", "ml", init=place / "sat" / "out", mixtures=1, penalties=("none",))
+    with pytest.raises(MargoError, match="fmllr is"):
+        run_step(root, "align", place / "refused", model=place / "again" / "out", data=adapted)
 
 
 def test_words_without_pronunciation_are_told_skipped_or_spelled(folders, tmp_path):

@@ -42,6 +42,11 @@ def context_name(left: str, unit: str, right: str) -> str:
     return f"{'' if left == EDGE else f'{left}-'}{unit}{'' if right == EDGE else f'+{right}'}"
 
 
+def core(name: str) -> str:
+    """The unit of a :func:`context_name`."""
+    return name.rpartition("-")[2].partition("+")[0]
+
+
 def in_context(hmms: HmmSet) -> tuple[HmmSet, dict[str, tuple[str, str, str]]]:
     """The model with a copy of each unit for all neighbours that it has in the lexicon, and ``(left, unit, right)`` of
     each copy by its name. Copies have the states of what they were copied from: the model scores all as before."""

@@ -17,7 +17,7 @@ from margo.formats.atomic import atomic
 from margo.formats.reading import MOST, open_file, place_of, read_json, read_keyed, reading, take
 from margo.knobs import LARGEST, brief
 from margo.signal.cmvn import CmvnStats
-from margo.signal.front_end import describe_given, options_of
+from margo.signal.front_end import describe_given, options_of, unmapped
 
 RECORD = "mfcc.json"
 FLOAT_MATRIX = b"\0BFM \4"
@@ -222,5 +222,5 @@ def read_options(folder) -> dict:
         return describe_given(read_matrix(place, allow_missing=True).shape[1])
     record = read_json(path, "a record of features", {"dimension": int})
     if record.get("variant") != "given":
-        options_of(record, str(path))
+        options_of(unmapped(record), str(path))
     return record

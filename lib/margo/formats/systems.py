@@ -10,7 +10,7 @@
     [system.lme-gd]
     label = "LME, gradient"          # in figures
     what = "large-margin ..."        # in a sentence, for --help and the report's glossary
-    family = "hmm"                   # hmm, phone, gmm, kernel or reference: what --criteria of a recipe takes
+    family = "hmm"                   # hmm, phone, speaker, gmm, kernel or reference: what --criteria of a recipe takes
     stage = 6
     step = "train_lme"               # its trainer: a step, or a program (.py) named relative to the table
     start = "mce"                    # whose model it starts from; with its own name, from its own of fewer Gaussians
@@ -34,7 +34,7 @@ PACKED = Path(__file__).parents[1] / "share"  # where a wheel has what stands at
 HOME = PACKED if PACKED.is_dir() else Path(__file__).parents[3]  # of steps, local, recipes and conf
 SHIPPED = HOME / "conf" / "systems.toml"
 VARIABLE = "MARGO_SYSTEMS"  # a recipe tells its steps of its --systems FILE by it
-FAMILIES = ("hmm", "phone", "gmm", "kernel", "reference")
+FAMILIES = ("hmm", "phone", "speaker", "gmm", "kernel", "reference")
 READABLE = ("nbest",)
 NAME = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 WORD = re.compile(r"[\w.,:=+/-]+")  # recipes hand options on as words

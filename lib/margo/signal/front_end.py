@@ -85,10 +85,21 @@ def describe_given(columns: int) -> dict:
     return {"variant": "given", "dimension": int(columns)}
 
 
+MAPPED = ("vtln", "fmllr")  # keys that are added where each speaker's features are mapped by what was found of them
+
+
+def unmapped(record: dict) -> dict:
+    """A record without what was done for each speaker."""
+    return {key: value for key, value in record.items() if key not in MAPPED}
+
+
 def options_of(record: dict, source: str = "feature record") -> MfccOptions:
     """The options that a record of :func:`describe` was made with; ``source`` names its file in messages."""
     if record.get("variant") == "given":
         raise MargoError(f"{source}: these features were given ready-made; how to compute them is not known")
+    if mapped := [key for key in MAPPED if key in record]:
+        raise MargoError(f"{source}: features mapped for each speaker ({', '.join(mapped)}), which recordings alone "
+                         "do not give")  # fmt: skip
     types = {each.name: each.type for each in fields(MfccOptions)} | {"dimension": int}
     values, faults = {}, [f"{key} is missing" for key in types if key not in record]
     for key, value in record.items():

@@ -34,8 +34,21 @@ def mel(hertz):
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
 
 
-def mel_filters(options: MfccOptions, rate: int, fft_size: int) -> np.ndarray:
-    """Triangles linear in mel over FFT bins, [fft_size / 2 + 1, channels].
+KNEE = 0.85  # part of half the sample rate up to which a warp is linear; so high lies the larger of both frequencies
+
+
+def warped(hertz: np.ndarray, warp: float, nyquist: float) -> np.ndarray:
+    """Frequencies of a speaker whose resonances lie ``1 / warp`` times as high as others' where these would have them
+    (vocal tract length): ``warp`` times theirs, above a knee in a straight line to half the sample rate."""
+    if warp == 1.0:
+        return hertz
+    knee = KNEE * nyquist * min(1.0, 1.0 / warp)
+    slope = (nyquist - warp * knee) / (nyquist - knee)
+    return np.where(hertz <= knee, warp * hertz, warp * knee + slope * (hertz - knee))
+
+
+def mel_filters(options: MfccOptions, rate: int, fft_size: int, warp: float = 1.0) -> np.ndarray:
+    """Triangles linear in mel over FFT bins, [fft_size / 2 + 1, channels]; bins are taken for :func:`warped` ones.
 
     Centres are equidistant in mel between the band's edges. HTK in addition leaves out the constant bin, and with
     band edges the bin nearest to each: its first bin is lo / width + 1.5 and its last hi / width - 0.5, truncated.
@@ -48,7 +61,7 @@ def mel_filters(options: MfccOptions, rate: int, fft_size: int) -> np.ndarray:
     edges = np.linspace(mel(low), mel(high), options.channels + 2)
     width = rate / fft_size
     bins = np.arange(fft_size // 2 + 1)
-    position = mel(bins * width)[:, None]
+    position = mel(warped(bins * width, warp, nyquist))[:, None]
     left, centre, right = edges[:-2], edges[1:-1], edges[2:]
     weights = np.minimum((position - left) / (centre - left), (right - position) / (right - centre))
     first, last = 0, fft_size // 2 - 1
@@ -87,8 +100,8 @@ class _Plan:
     dct: np.ndarray | None  # [channels, 1 + cepstra]
 
 
-@lru_cache(maxsize=8)
-def _plan(options: MfccOptions, rate: int) -> _Plan:
+@lru_cache(maxsize=64)
+def _plan(options: MfccOptions, rate: int, warp: float = 1.0) -> _Plan:
     if options.sample_rate not in (0, rate):
         raise MargoError(f"sample rate is {rate} Hz, expected {options.sample_rate} Hz")
     window, shift = frame_sizes(options, rate)
@@ -96,7 +109,7 @@ def _plan(options: MfccOptions, rate: int) -> _Plan:
     taper = np.hamming(window) if options.variant == "htk" else np.hanning(window) ** 0.85
     precision = PRECISION[options.variant]
     dct = dct_matrix(options).astype(precision) if options.kind == "mfcc" else None
-    filters = _blocks(mel_filters(options, rate, fft_size).astype(precision))
+    filters = _blocks(mel_filters(options, rate, fft_size, warp).astype(precision))
     return _Plan(window, shift, fft_size, taper.astype(precision), filters, dct)
 
 
@@ -206,10 +219,12 @@ def static_features(samples: np.ndarray, rate: int, options: MfccOptions) -> np.
     return _statics([checked_samples(samples, rate, options)], plan, options)[0]
 
 
-def statics_of_many(signals: list[np.ndarray], rate: int, options: MfccOptions) -> tuple[np.ndarray, np.ndarray]:
+def statics_of_many(
+    signals: list[np.ndarray], rate: int, options: MfccOptions, warp: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     """:func:`static_features` of many short recordings at once, one after the other [T, D], and how many frames are of
-    each. ``signals`` are such as :func:`checked_samples` returns."""
-    return _statics(signals, _plan(options, int(rate)), options)
+    each; frequencies are :func:`warped`. ``signals`` are such as :func:`checked_samples` returns."""
+    return _statics(signals, _plan(options, int(rate), warp), options)
 
 
 def _statics(signals: list[np.ndarray], plan: _Plan, options: MfccOptions) -> tuple[np.ndarray, np.ndarray]:

@@ -10,12 +10,21 @@ from margo.formats.audio import read_audio
 from margo.formats.eaf import read_eaf, write_eaf
 from margo.formats.reading import read_text
 from margo.formats.textgrid import Interval, Points, Tiers, read_textgrid, write_textgrid
+from margo.knobs import Knobs, knob
 from margo.tasks.recognising import Recogniser
 
 AUDIO = {".wav", ".flac", ".ogg", ".mp3", ".aiff", ".aif", ".au", ".sph", ".nist"}
 TEXTS, GRID, ELAN = (".lab", ".txt"), ".TextGrid", ".eaf"  # what may stand beside a recording
 OVER = 0.05  # seconds that an interval of the input may end after its recording
 ROUNDING = 0.0015  # seconds; times of neighbours, each rounded to the millisecond
+
+
+@dataclass(frozen=True)
+class PlacingOptions(Knobs):
+    """How confidences and boundaries are weighed; frames are less independent than models take them for."""
+
+    scale: float = knob(0.1, "acoustic scale of the confidences", above=0, below=float("inf"))
+    boundary_scale: float = knob(0.05, "acoustic scale of the posteriors of boundaries", above=0, below=float("inf"))
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,8 @@ class Said:
 
 @dataclass(frozen=True)
 class Timed:
-    """An aligned recording: words and units with ``start``, ``end`` and, of words, ``confidence``; seconds in all."""
+    """An aligned recording: words and units with ``start``, ``end`` and ``confidence``, units with the ``deviation`` of
+    their start; seconds in all."""
 
     said: Said
     seconds: float
@@ -40,9 +50,15 @@ class Timed:
     units: list[dict]
 
     def tiers(self) -> dict[str, list[Interval]]:
-        """``words``, ``units`` and ``confidence``, by another name where a tier that came with it has that."""
-        sure = [{**word, "confidence": f"{word['confidence']:.2f}"} for word in self.words]
-        named = {"words": (self.words, "word"), "units": (self.units, "unit"), "confidence": (sure, "confidence")}
+        """``words``, ``units``, ``confidence`` of words, ``unit confidence``, and how many milliseconds the start of
+        each unit may be off (``deviation``); by another name where a tier that came with it has that."""
+        sure, sounds = ([{**row, "confidence": f"{row['confidence']:.2f}"} for row in rows]
+                        for rows in (self.words, self.units))  # fmt: skip
+        named = {"words": (self.words, "word"), "units": (self.units, "unit"), "confidence": (sure, "confidence"),
+                 "unit confidence": (sounds, "confidence")}  # fmt: skip
+        if all(unit["deviation"] is not None for unit in self.units):
+            spread = [{**unit, "deviation": f"{1000 * unit['deviation']:.0f}"} for unit in self.units]
+            named["deviation"] = (spread, "deviation")
         return {name + " (margo)" * (name in self.said.kept): [Interval(row["start"], row["end"], row[key])
                 for row in rows if row["end"] > row["start"]] for name, (rows, key) in named.items()}  # fmt: skip
 

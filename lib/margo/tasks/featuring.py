@@ -37,17 +37,23 @@ class Front:
     allow_pipes: bool
     channel: int | None = None  # the one to take of recordings with several
     speakers: dict[str, CmvnStats] | None = None  # the sums for ``cmvn = "speaker"``
+    warps: dict[str, float] | None = None  # of speakers' frequencies
 
 
-def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where, channel: int | None = None):
+def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where, channel: int | None = None, warps=None):
     """The record of the features of ``data``, and an iterator of what becomes of each utterance, in their order.
 
-    A folder with ``feats.scp`` keeps the features it came with; else they are made of its audio.
+    A folder with ``feats.scp`` keeps the features it came with; else they are made of its audio, frequencies warped by
+    the ``warps`` of speakers where these are given.
     """
+    if warps is not None:
+        lost = sorted({row.speaker for row in data} - warps.keys())
+        refuse([f"no warp of {speaker}" for speaker in lost], f"{data.folder}: speakers without warp", most=10)
     if all(utterance.feats is not None for utterance in data):
+        refuse(["they came ready-made"] * (warps is not None), f"{data.folder}: features whose frequencies stay")
         return _given(data, options)
     chunks = [data.utterances[first : first + CHUNK] for first in range(0, len(data), CHUNK)]
-    front = Front(options, sample_rate_of(data, options), allow_pipes, channel)
+    front = Front(options, sample_rate_of(data, options), allow_pipes, channel, warps=warps)
     check_options(options, front.sample_rate)
     if options.cmvn == "speaker":
         # Sums first, features in a second pass over the audio: nothing as large as the corpus is ever held.
@@ -114,19 +120,25 @@ def _statics(front: Front, group):
     """``((utterance, samples), static features, finished ones where nothing is normalised)`` of each of ``group``."""
     if not group:
         return
-    statics, lengths = statics_of_many([samples for _, samples in group], front.sample_rate, front.options)
+    warp = warp_of(front, group[0][0])
+    statics, lengths = statics_of_many([samples for _, samples in group], front.sample_rate, front.options, warp)
     finished = finish_features(statics, front.options, None, lengths) if front.options.cmvn == "none" else statics
     for each, last, length in zip(group, np.cumsum(lengths), lengths):
         place = slice(last - length, last)
         yield each, statics[place], finished[place]
 
 
+def warp_of(front: Front, utterance: Utterance) -> float:
+    return front.warps[utterance.speaker] if front.warps else 1.0
+
+
 def _groups(front: Front, chunk: tuple[Utterance, ...]):
-    """Lists of ``(utterance, its samples or the error)``, as many as go together; a long one is alone."""
+    """Lists of ``(utterance, its samples or the error)``, as many as go together; a long one is alone, and those in a
+    list have one warp."""
     group, held = [], 0
     for utterance, samples in _pieces(front, chunk):
         size = 0 if isinstance(samples, MargoError) else len(samples)
-        if group and held + size > TOGETHER:
+        if group and (held + size > TOGETHER or warp_of(front, utterance) != warp_of(front, group[0][0])):
             yield group
             group, held = [], 0
         group.append((utterance, samples))

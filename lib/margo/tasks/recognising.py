@@ -14,21 +14,32 @@ from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import recognition_graph, weighed_grammar, with_table
 from margo.model.graph import Graph, align_graph, isolated_graph
 from margo.model.hmm import HmmSet
+from margo.score.boundaries import Correction
 from margo.search.confidence import confidences
 from margo.search.held import BELIEF, evidence, word_odds
 from margo.search.nbest import nbest
+from margo.search.placing import units_alone
 from margo.search.viterbi import Path, align, viterbi, viterbi_score
 from margo.signal.front_end import options_of
 from margo.signal.mfcc import compute_features
 from margo.signal.pictures import envelope, spectrogram
 from margo.signal.quiet_cuts import LONGEST, pieces
 from margo.signal.times import boundary_times
+from margo.tasks import passes
 
 SCALE = 0.1  # of acoustic scores in confidences, for models that were not calibrated (margo.tasks.calibrating)
 SURE = 0.02  # a word that is hardly one is left out; less sure ones have little confidence
 CHOSEN = {"scale?": float, "belief?": [float]}  # of margo.tasks.calibrating
 CELLS = 20_000_000  # frames times nodes of the graph, up to which a runner-up is looked for: 160 MB
 COLUMNS, ROWS = 900, 96  # of pictures, at most
+
+
+class Placing(NamedTuple):
+    """How boundaries are placed: at the mean over all paths, log-likelihoods scaled (None: where the best path has
+    them), less what a correction says that they are late by."""
+
+    scale: float | None = 0.05
+    correction: Correction | None = None
 
 
 class Heard(NamedTuple):
@@ -60,7 +71,7 @@ class Recogniser:
     A recording is a file's path, a file's bytes, or ``(samples [N], sample rate)``, scaled as 16-bit integers.
     """
 
-    def __init__(self, folder, confidence_scale: float | None = None, lm=None):
+    def __init__(self, folder, confidence_scale: float | None = None, lm=None, placing: Placing | None = None):
         path = file_in(folder, "model.npz")
         self.hmms = read_model(path)
         if lm is not None:
@@ -74,6 +85,8 @@ class Recogniser:
         self.weighed = recognition_graph(weighed_grammar(self.hmms, self.scale))  # as the frames' scores are
         self.scorer = scorer(self.hmms.pool, self.graph.states)
         self.pause = pause_graph(self.hmms)
+        self.placing = placing or Placing()
+        self.alone, self.kinds = units_alone(self.hmms), passes.unit_kinds(self.hmms)
 
     def transcribe(self, recording, channel: int | None = None) -> dict:
         """``{"text", "score", "seconds", "words": [{"word", "start", "duration", "confidence"}]}`` of a recording.
@@ -147,7 +160,8 @@ class Recogniser:
 
     def align(self, recording, words, channel: int | None = None) -> dict:
         """As :meth:`transcribe`, where it is known that the ``words`` (a string of them, or their names) were said;
-        ``units`` are the models passed through, ``{"unit", "start", "duration"}``."""
+        ``units`` are the models passed through, ``{"unit", "start", "duration", "confidence", "deviation"}``: the last
+        is that of the start, in seconds; None where times are the best path's."""
         samples, rate, name = self._samples(recording, channel)
         scores = log_likelihoods(self.scorer, self._features(samples, rate, name))
         words = words.split() if isinstance(words, str) else list(words)
@@ -156,11 +170,17 @@ class Recogniser:
             path = align(graph, scores)
         except MargoError as error:
             raise MargoError(f"{name}: {error}") from None
-        at = boundary_times(self.hmms.meta["features"], len(scores))
-        units = [{"unit": self.hmms.units[each.index].name, **_times(at, each)} for each in path.units]
-        sure = confidences(self.weighed, scores, path.words, self.scale)
+        aligned = passes.aligned(self.hmms, name, path, scores, (self.weighed, self.scale, self.kinds),
+                                 (self.alone, self.placing.scale))  # fmt: skip
+        features, correction = self.hmms.meta["features"], self.placing.correction
+        at, deviations = passes.row_times(features, aligned, correction), [None] * len(path.units)
+        if aligned.deviations is not None:
+            rows = passes.boundary_rows(features, aligned, correction)
+            deviations = [0.0, *(round(row.deviation, 4) for row in rows)]
+        units = [{"unit": unit[0], **_times(at, each), "confidence": round(unit[3], 4), "deviation": deviation}
+                 for unit, each, deviation in zip(aligned.units, path.units, deviations)]  # fmt: skip
         return {"text": " ".join(words), "score": round(path.score, 4), "seconds": round(len(samples) / rate, 3),
-                "words": self._told(path, at, sure), "units": units}  # fmt: skip
+                "words": self._told(path, at, [word[3] for word in aligned.words]), "units": units}  # fmt: skip
 
     def log_likelihood(self, recording) -> float:
         """Score of the best path, of a recording or of finished features [T, D]."""

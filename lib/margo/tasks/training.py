@@ -197,7 +197,7 @@ def first_model(options, data: speech.Speech, where, step) -> HmmSet:
     """The model of ``--init``, its mixtures doubled if more are asked for; else one a word, flat or from labels."""
     weights = {"insertion_penalty": options.insertion_penalty, "scale": options.scale}
     if options.init:
-        hmms = passes.model_for(options.init, data)
+        hmms = passes.model_for(options.init, data, start=True)
         if options.pronunciations == "counted":
             hmms = reweighed(hmms, data, where)
         hmms = shaped(hmms, options.covariance)
