@@ -14,6 +14,8 @@ from margo.errors import MargoError
 from margo.model.graph import Arcs, Graph, compile_arcs
 from margo.search.forward_backward import NEGLIGIBLE
 
+LEAST = float(np.exp(NEGLIGIBLE))
+
 
 def make_chain(column, transitions, initial, final) -> Arcs:
     """Arcs whose only null nodes are start and end, behind E emitting ones, from probabilities: transitions [E, E],
@@ -38,79 +40,80 @@ def chain_of(graph: Graph) -> Arcs:
 
 @njit(cache=True, error_model="numpy")
 def _posteriors(chain, scores, bounds, gamma, moves, totals):
-    """``gamma`` [T, E] node posteriors, ``moves`` [T, A] probability of each arc into frame t given all frames and its
-    source before (start at the first), ``totals`` [N]; gamma and moves come as zeros.
+    """``gamma`` [T, E] node posteriors, ``moves`` [T, A] probability of each arc (in the order of ``chain.out_arc``)
+    into frame t given all frames and its source before (start at the first), ``totals`` [N].
 
     One pass back gives a node's beta and, from the same exponentials, where it goes; what is e^-40 of a node's best
-    move stays zero, so that all that follows has few nodes a frame to look at, and no number too small to be fast.
+    move, or of a frame, is zero, so that all that follows has few nodes a frame to look at, and no number too small to
+    be fast.
     """
-    source, destination, log_prob, column = chain.source, chain.destination, chain.log_prob, chain.column
-    nodes, out_start, out_arc = len(column), chain.out_start, chain.out_arc
-    ahead, beta = np.empty(nodes), np.empty(nodes + 2)
+    to, log_prob, column = chain.destination[chain.out_arc], chain.log_prob[chain.out_arc], chain.column
+    nodes, starts = len(column), chain.out_start
+    ahead, beta = np.full(nodes + 2, -np.inf), np.empty(nodes + 2)  # ahead of start and end there is no frame
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
         beta[:] = -np.inf
         for arc in range(chain.arc_start[chain.end], chain.arc_start[chain.end + 1]):
-            beta[source[arc]] = log_prob[arc]
+            beta[chain.source[arc]] = chain.log_prob[arc]
         for t in range(last - 1, first - 1, -1):
             for k in range(nodes):
                 ahead[k] = scores[t, column[k]] + beta[k]
+            moved = moves[t]
+            moved[:] = 0.0
             for j in range(nodes) if t > first else range(chain.start, chain.start + 1):
                 best, total = -np.inf, 0.0
-                low, high = out_start[j], out_start[j + 1]
-                for place in range(low, high):
-                    arc = out_arc[place]
-                    if destination[arc] < nodes:
-                        moves[t, arc] = log_prob[arc] + ahead[destination[arc]]
-                        best = max(best, moves[t, arc])
-                for place in range(low, high):
-                    arc = out_arc[place]
-                    if destination[arc] < nodes:
-                        gap = moves[t, arc] - best
-                        moves[t, arc] = 1.0 if gap == 0.0 else np.exp(gap) if gap > NEGLIGIBLE else 0.0
-                        total += moves[t, arc]
-                for place in range(low, high):
-                    arc = out_arc[place]
-                    moves[t, arc] /= total if total > 0.0 else 1.0
-                beta[j] = best if total <= 1.0 else best + np.log(total)
+                low, high = starts[j], starts[j + 1]
+                for arc in range(low, high):
+                    best = max(best, log_prob[arc] + ahead[to[arc]])
+                if best > -np.inf:
+                    for arc in range(low, high):
+                        gap = log_prob[arc] + ahead[to[arc]] - best
+                        if gap > NEGLIGIBLE:
+                            moved[arc] = 1.0 if gap == 0.0 else np.exp(gap)
+                            total += moved[arc]
+                    if total > 1.0:
+                        for arc in range(low, high):
+                            moved[arc] /= total
+                        best += np.log(total)
+                beta[j] = best
         totals[i] = beta[chain.start]
         # the posterior is a Markov chain: its forward pass is a product of probabilities, with nothing to underflow
-        for place in range(out_start[chain.start], out_start[chain.start + 1]):
-            arc = out_arc[place]
-            gamma[first, destination[arc]] = moves[first, arc]
+        gamma[first] = 0.0
+        for arc in range(starts[chain.start], starts[chain.start + 1]):
+            if to[arc] < nodes:
+                gamma[first, to[arc]] = moves[first, arc]
         for t in range(first + 1, last):
-            _push(chain, moves[t], gamma[t - 1], gamma[t])
+            _push(to, starts, moves[t], gamma[t - 1], gamma[t])
+            for j in range(nodes):
+                if gamma[t, j] < LEAST:
+                    gamma[t, j] = 0.0
 
 
 @njit(cache=True, inline="always")
-def _push(chain, moves, values, out):
+def _push(to, starts, moves, values, out):
     """``out_k = sum_j values_j p(k at t | j at t-1)``."""
-    out_start, out_arc = chain.out_start, chain.out_arc
     out[:] = 0.0
     for j in range(len(values)):
         if values[j] != 0.0:
-            for place in range(out_start[j], out_start[j + 1]):
-                arc = out_arc[place]
+            for arc in range(starts[j], starts[j + 1]):
                 if moves[arc] != 0.0:
-                    out[chain.destination[arc]] += values[j] * moves[arc]
+                    out[to[arc]] += values[j] * moves[arc]
 
 
 @njit(cache=True, inline="always")
-def _pull(chain, gamma, moves, values, out):
+def _pull(to, starts, gamma, moves, values, out):
     """``out_j = sum_k p(k at t | j at t-1) values_k`` of the nodes that ``gamma`` at t - 1 allows."""
-    out_start, out_arc = chain.out_start, chain.out_arc
     for j in range(len(gamma)):
         out[j] = 0.0
         if gamma[j] != 0.0:
-            for place in range(out_start[j], out_start[j + 1]):
-                arc = out_arc[place]
+            for arc in range(starts[j], starts[j + 1]):
                 if moves[arc] != 0.0:
-                    out[j] += moves[arc] * values[chain.destination[arc]]
+                    out[j] += moves[arc] * values[to[arc]]
 
 
 @njit(cache=True)
 def _response_exact(chain, gamma, moves, rates, bounds, response):
-    nodes = gamma.shape[1]
+    nodes, to, starts = gamma.shape[1], chain.destination[chain.out_arc], chain.out_start
     past, next_past, ahead, here = np.empty(nodes), np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
@@ -122,12 +125,12 @@ def _response_exact(chain, gamma, moves, rates, bounds, response):
                     response[t, j] = past[j] - gamma[t, j] * mean
                     past[j] += gamma[t, j] * rates[t, j]
             if t < last - 1:
-                _push(chain, moves[t + 1], past, next_past)
+                _push(to, starts, moves[t + 1], past, next_past)
                 past[:] = next_past
         here[:] = 0.0
         for t in range(last - 1, first - 1, -1):
             if t < last - 1:
-                _pull(chain, gamma[t], moves[t + 1], ahead, here)
+                _pull(to, starts, gamma[t], moves[t + 1], ahead, here)
             for j in range(nodes):
                 if gamma[t, j] != 0.0:
                     response[t, j] += gamma[t, j] * here[j]
@@ -136,7 +139,7 @@ def _response_exact(chain, gamma, moves, rates, bounds, response):
 
 @njit(cache=True)
 def _response_windowed(chain, gamma, moves, rates, bounds, window, response):
-    nodes = gamma.shape[1]
+    nodes, to, starts = gamma.shape[1], chain.destination[chain.out_arc], chain.out_start
     now, after = np.empty(nodes), np.empty(nodes)
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
@@ -149,12 +152,12 @@ def _response_windowed(chain, gamma, moves, rates, bounds, window, response):
                 for j in range(nodes):
                     response[tau, j] -= gamma[tau, j] * mean
             for tau in range(t + 1, min(last, t + window + 1)):
-                _push(chain, moves[tau], now, after)
+                _push(to, starts, moves[tau], now, after)
                 response[tau] += after
                 now[:] = after
             now[:] = rates[t]
             for tau in range(t - 1, max(first, t - window) - 1, -1):
-                _pull(chain, gamma[tau], moves[tau + 1], now, after)
+                _pull(to, starts, gamma[tau], moves[tau + 1], now, after)
                 for j in range(nodes):
                     response[tau, j] += gamma[tau, j] * after[j]
                 now[:] = after
@@ -171,7 +174,8 @@ class Occupancy:
     nodes: np.ndarray
     """gamma [T, E]"""
     moves: np.ndarray
-    """[T, A]: probability of each arc into frame t given all frames and its source in the frame before"""
+    """[T, A]: probability of each arc, in the order of ``chain.out_arc``, into frame t given all frames and its source
+    in the frame before"""
 
     def response(self, rates: np.ndarray, window: int | None = None) -> np.ndarray:
         """``cov(1[node k at tau], sum_t rates[t, node at t])`` over other frames t, [T, E].
@@ -190,8 +194,8 @@ class Occupancy:
 
 def occupy(chain: Arcs, scores: np.ndarray, bounds: np.ndarray) -> Occupancy:
     """Posteriors of utterances ``bounds[i]:bounds[i+1]`` given state log-likelihoods ``scores`` [T, S]."""
-    gamma = np.zeros((len(scores), len(chain.column)))
-    moves = np.zeros((len(scores), len(chain.source)))
+    gamma = np.empty((len(scores), len(chain.column)))
+    moves = np.empty((len(scores), len(chain.source)))
     totals = np.empty(len(bounds) - 1)
     _posteriors(chain, np.ascontiguousarray(scores), bounds, gamma, moves, totals)
     if not np.isfinite(totals).all():
