@@ -93,11 +93,11 @@ class _Scored:
 
 
 @njit(cache=True)
-def _to_gaussians(nodes, column, offsets, shares):
+def _to_gaussians(nodes, band, column, offsets, shares):
     """gamma [T, K] of Gaussians from ``nodes`` [T, E]: what the nodes of a state have, shared out ([L04] (48))."""
     gaussians = np.zeros(shares.shape)
     for t in range(len(nodes)):
-        for j in range(len(column)):
+        for j in range(band[t, 0], band[t, 1]):
             if nodes[t, j] != 0.0 and column[j] < len(offsets) - 1:
                 for k in range(offsets[column[j]], offsets[column[j] + 1]):
                     gaussians[t, k] += nodes[t, j] * shares[t, k]
@@ -125,14 +125,14 @@ def _moments(x, weights, bounds, squares):
 
 
 @njit(cache=True, fastmath={"reassoc"})
-def _rates(x, bounds, nodes, column, offsets, shares, constant, linear, quadratic):
+def _rates(x, bounds, nodes, band, column, offsets, shares, constant, linear, quadratic):
     """``(rates [T, K], node rates [T, E])``: ``constant_ik + linear_ik . x_t + quadratic_ik . x_t^2`` of the Gaussians
     of nodes that have some of frame t, and what a node gets of its Gaussians'. Without ``quadratic``, N = 0, no squares.
     """
     rates, node_rates = np.zeros(shares.shape), np.zeros(nodes.shape)
     for i in range(len(bounds) - 1):
         for t in range(bounds[i], bounds[i + 1]):
-            for j in range(len(column)):
+            for j in range(band[t, 0], band[t, 1]):
                 if nodes[t, j] != 0.0 and column[j] < len(offsets) - 1:
                     for k in range(offsets[column[j]], offsets[column[j] + 1]):
                         rate = 0.0
@@ -147,13 +147,13 @@ def _rates(x, bounds, nodes, column, offsets, shares, constant, linear, quadrati
 
 
 @njit(cache=True)
-def _weigh(bounds, nodes, response, column, offsets, shares, rates, d_loglik):
+def _weigh(bounds, nodes, band, response, column, offsets, shares, rates, d_loglik):
     """What the derivatives of each Gaussian at each frame weigh in the gradient, [T, K]: from other frames through the
     chain, from the frame's own component, and ``d_loglik`` [N] of the likelihood."""
     weights = np.zeros(shares.shape)
     for i in range(len(bounds) - 1):
         for t in range(bounds[i], bounds[i + 1]):
-            for j in range(len(column)):
+            for j in range(band[t, 0], band[t, 1]):
                 if nodes[t, j] != 0.0 and column[j] < len(offsets) - 1:
                     for k in range(offsets[column[j]], offsets[column[j] + 1]):
                         own = nodes[t, j] * (rates[t, k] + d_loglik[i])
@@ -171,7 +171,7 @@ def _scored(model: WordModel, frames: Frames, wanted) -> _Scored:
     else:
         shares = np.ones_like(states)
     occupancy = occupy(model.chain, np.concatenate([states, frames.fixed], axis=1), frames.bounds)
-    gaussians = _to_gaussians(occupancy.nodes, model.chain.column, pool.offsets, shares)
+    gaussians = _to_gaussians(occupancy.nodes, occupancy.band, model.chain.column, pool.offsets, shares)
     moments = _moments(frames.x, gaussians, frames.bounds, wanted[1])
     return _Scored(occupancy, shares, moments[0], _derivatives(pool, *moments, wanted))
 
@@ -218,14 +218,14 @@ def _gradient(model: WordModel, frames: Frames, scored: _Scored, d_loglik, on, w
     covariance with the component's occupancy weights the component's own derivatives, and the Gaussian's second
     derivatives act on ``on`` under the posteriors.
     """
-    pool, x, bounds, nodes = model.pool, frames.x, frames.bounds, scored.occupancy.nodes
+    pool, x, bounds, nodes, band = model.pool, frames.x, frames.bounds, scored.occupancy.nodes, scored.occupancy.band
     layout = model.chain.column, pool.offsets, scored.shares
     if any(part is not None for part in on):
-        rates, node_rates = _rates(x, bounds, nodes, *layout, *_slopes(pool, on))
+        rates, node_rates = _rates(x, bounds, nodes, band, *layout, *_slopes(pool, on))
         response = scored.occupancy.response(node_rates, window)
     else:
         rates, response = np.zeros_like(scored.shares), np.zeros_like(nodes)
-    weights = _weigh(bounds, nodes, response, *layout, rates, d_loglik)
+    weights = _weigh(bounds, nodes, band, response, *layout, rates, d_loglik)
     d_means, d_variances = (part[0] for part in _derivatives(pool, *_moments(x, weights, frames.whole, True))[:2])
     # the derivatives of the derivatives under fixed posteriors: -n / v, -by_mean / v and
     # n / 2 v^2 - spread / v^3 = -n / 2 v^2 - 2 by_variance / v
