@@ -42,11 +42,6 @@ class Frames:
     def count(self) -> int:
         return len(self.bounds) - 1
 
-    @property
-    def whole(self) -> np.ndarray:
-        """Bounds of all frames as one utterance."""
-        return np.array([0, len(self.x)])
-
     @cached_property
     def centre(self) -> np.ndarray:
         return self.x.mean(0)
@@ -93,72 +88,70 @@ class _Scored:
 
 
 @njit(cache=True)
-def _to_gaussians(nodes, band, column, offsets, shares):
-    """gamma [T, K] of Gaussians from ``nodes`` [T, E]: what the nodes of a state have, shared out ([L04] (48))."""
-    gaussians = np.zeros(shares.shape)
-    for t in range(len(nodes)):
-        for j in range(band[t, 0], band[t, 1]):
-            if nodes[t, j] != 0.0 and column[j] < len(offsets) - 1:
-                for k in range(offsets[column[j]], offsets[column[j] + 1]):
-                    gaussians[t, k] += nodes[t, j] * shares[t, k]
-    return gaussians
-
-
-@njit(cache=True)
-def _moments(x, weights, bounds, squares):
-    """Zeroth [N, K], first and, where wanted, second [N, K, D] moments of each utterance under ``weights`` [T, K]."""
-    count, gaussians, dims = len(bounds) - 1, weights.shape[1], x.shape[1]
+def _moments(x, visits, column, offsets, shares, squares):
+    """Zeroth [N, K], first and, where wanted, second [N, K, D] moments of each utterance's frames under the posteriors
+    of the Gaussians, what the nodes of a state have shared out ([L04] (48))."""
+    count, gaussians, dims = len(visits.bounds) - 1, shares.shape[1], x.shape[1]
     zeroth, first = np.zeros((count, gaussians)), np.zeros((count, gaussians, dims))
     second = np.zeros((count if squares else 0, gaussians, dims))
     for i in range(count):
-        for t in range(bounds[i], bounds[i + 1]):
-            for k in range(gaussians):
-                weight = weights[t, k]
-                if weight != 0.0:
-                    zeroth[i, k] += weight
-                    for d in range(dims):
-                        first[i, k, d] += weight * x[t, d]
-                    if squares:
+        for t in range(visits.bounds[i], visits.bounds[i + 1]):
+            for m in range(visits.starts[t], visits.starts[t + 1]):
+                state = column[visits.node[m]]
+                if state < len(offsets) - 1:
+                    for k in range(offsets[state], offsets[state + 1]):
+                        weight = visits.gamma[m] * shares[t, k]
+                        zeroth[i, k] += weight
                         for d in range(dims):
-                            second[i, k, d] += weight * x[t, d] * x[t, d]
+                            first[i, k, d] += weight * x[t, d]
+                        if squares:
+                            for d in range(dims):
+                                second[i, k, d] += weight * x[t, d] * x[t, d]
     return zeroth, first, second
 
 
 @njit(cache=True, fastmath={"reassoc"})
-def _rates(x, bounds, nodes, band, column, offsets, shares, constant, linear, quadratic):
-    """``(rates [T, K], node rates [T, E])``: ``constant_ik + linear_ik . x_t + quadratic_ik . x_t^2`` of the Gaussians
-    of nodes that have some of frame t, and what a node gets of its Gaussians'. Without ``quadratic``, N = 0, no squares.
-    """
-    rates, node_rates = np.zeros(shares.shape), np.zeros(nodes.shape)
-    for i in range(len(bounds) - 1):
-        for t in range(bounds[i], bounds[i + 1]):
-            for j in range(band[t, 0], band[t, 1]):
-                if nodes[t, j] != 0.0 and column[j] < len(offsets) - 1:
-                    for k in range(offsets[column[j]], offsets[column[j] + 1]):
+def _rates(x, visits, column, offsets, shares, constant, linear, quadratic):
+    """``(rates [M, C], visit rates [M])``: ``constant_ik + linear_ik . x_t + quadratic_ik . x_t^2`` of the (at most C)
+    Gaussians of each visit, and what the visit gets of them. Without ``quadratic``, N = 0, there are no squares."""
+    rates, visit_rates = np.zeros((len(visits.node), np.diff(offsets).max())), np.zeros(len(visits.node))
+    for i in range(len(visits.bounds) - 1):
+        for t in range(visits.bounds[i], visits.bounds[i + 1]):
+            for m in range(visits.starts[t], visits.starts[t + 1]):
+                state = column[visits.node[m]]
+                if state < len(offsets) - 1:
+                    for k in range(offsets[state], offsets[state + 1]):
                         rate = 0.0
                         for d in range(x.shape[1]):
                             rate += x[t, d] * linear[i, k, d]
                         if len(quadratic):
                             for d in range(x.shape[1]):
                                 rate += x[t, d] * x[t, d] * quadratic[i, k, d]
-                        rates[t, k] = rate + constant[i, k]
-                        node_rates[t, j] += shares[t, k] * rates[t, k]
-    return rates, node_rates
+                        rates[m, k - offsets[state]] = rate + constant[i, k]
+                        visit_rates[m] += shares[t, k] * (rate + constant[i, k])
+    return rates, visit_rates
 
 
 @njit(cache=True)
-def _weigh(bounds, nodes, band, response, column, offsets, shares, rates, d_loglik):
-    """What the derivatives of each Gaussian at each frame weigh in the gradient, [T, K]: from other frames through the
-    chain, from the frame's own component, and ``d_loglik`` [N] of the likelihood."""
-    weights = np.zeros(shares.shape)
-    for i in range(len(bounds) - 1):
-        for t in range(bounds[i], bounds[i + 1]):
-            for j in range(band[t, 0], band[t, 1]):
-                if nodes[t, j] != 0.0 and column[j] < len(offsets) - 1:
-                    for k in range(offsets[column[j]], offsets[column[j] + 1]):
-                        own = nodes[t, j] * (rates[t, k] + d_loglik[i])
-                        weights[t, k] += shares[t, k] * (response[t, j] + own)
-    return weights
+def _weighted_moments(x, visits, column, offsets, shares, rates, response, d_loglik):
+    """Moments as :func:`_moments`, of all utterances together: each Gaussian's derivatives at each frame weigh what
+    comes from other frames through the chain, from the frame's own component, and ``d_loglik`` [N] of the likelihood.
+    """
+    gaussians, dims = shares.shape[1], x.shape[1]
+    zeroth, first, second = np.zeros(gaussians), np.zeros((gaussians, dims)), np.zeros((gaussians, dims))
+    for i in range(len(visits.bounds) - 1):
+        for t in range(visits.bounds[i], visits.bounds[i + 1]):
+            for m in range(visits.starts[t], visits.starts[t + 1]):
+                state = column[visits.node[m]]
+                if state < len(offsets) - 1:
+                    for k in range(offsets[state], offsets[state + 1]):
+                        own = visits.gamma[m] * (rates[m, k - offsets[state]] + d_loglik[i])
+                        weight = shares[t, k] * (response[m] + own)
+                        zeroth[k] += weight
+                        for d in range(dims):
+                            first[k, d] += weight * x[t, d]
+                            second[k, d] += weight * x[t, d] * x[t, d]
+    return zeroth, first, second
 
 
 def _scored(model: WordModel, frames: Frames, wanted) -> _Scored:
@@ -171,8 +164,7 @@ def _scored(model: WordModel, frames: Frames, wanted) -> _Scored:
     else:
         shares = np.ones_like(states)
     occupancy = occupy(model.chain, np.concatenate([states, frames.fixed], axis=1), frames.bounds)
-    gaussians = _to_gaussians(occupancy.nodes, occupancy.band, model.chain.column, pool.offsets, shares)
-    moments = _moments(frames.x, gaussians, frames.bounds, wanted[1])
+    moments = _moments(frames.x, occupancy, model.chain.column, pool.offsets, shares, wanted[1])
     return _Scored(occupancy, shares, moments[0], _derivatives(pool, *moments, wanted))
 
 
@@ -218,15 +210,14 @@ def _gradient(model: WordModel, frames: Frames, scored: _Scored, d_loglik, on, w
     covariance with the component's occupancy weights the component's own derivatives, and the Gaussian's second
     derivatives act on ``on`` under the posteriors.
     """
-    pool, x, bounds, nodes, band = model.pool, frames.x, frames.bounds, scored.occupancy.nodes, scored.occupancy.band
-    layout = model.chain.column, pool.offsets, scored.shares
+    pool, visits = model.pool, scored.occupancy
+    layout = frames.x, visits, model.chain.column, pool.offsets, scored.shares
     if any(part is not None for part in on):
-        rates, node_rates = _rates(x, bounds, nodes, band, *layout, *_slopes(pool, on))
-        response = scored.occupancy.response(node_rates, window)
+        rates, visit_rates = _rates(*layout, *_slopes(pool, on))
+        response = visits.response(visit_rates, window)
     else:
-        rates, response = np.zeros_like(scored.shares), np.zeros_like(nodes)
-    weights = _weigh(bounds, nodes, band, response, *layout, rates, d_loglik)
-    d_means, d_variances = (part[0] for part in _derivatives(pool, *_moments(x, weights, frames.whole, True))[:2])
+        rates, response = np.zeros((len(visits.node), pool.sizes.max())), np.zeros(len(visits.node))
+    d_means, d_variances, _ = _derivatives(pool, *_weighted_moments(*layout, rates, response, d_loglik))
     # the derivatives of the derivatives under fixed posteriors: -n / v, -by_mean / v and
     # n / 2 v^2 - spread / v^3 = -n / 2 v^2 - 2 by_variance / v
     (on_mean, on_variance, _), v, n = on, pool.variances, scored.frames_of
