@@ -156,6 +156,9 @@ def test_word_kernels_see_what_the_models_do_not(root, letters):
         row = json.loads((letters / "scored" / f"{system}_1" / "test" / "score.json").read_text())
         assert (row["metric"], row["total"], row["system"]) == ("wer", 40, system)
         assert row["errors"] <= 8  # the models alone, alike for both words, would make 20
+    table = json.loads((letters / "scored" / "plots.json").read_text())[0]
+    pair, tokens, by_models, *_ = table["cells"][0]
+    assert (pair, tokens, by_models) == ("A B", "40", "20")
     assert "more than one word" in call(root, letters, "train_word_kernel", "--init", "ml", "--data", spoiled(letters),
                                         "--out", "x", expect=1)  # fmt: skip
 
