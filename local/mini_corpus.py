@@ -1,6 +1,7 @@
 """Synthesise a small corpus in the layout and file format of TIDIGITS, ISOLET, TIMIT or AN4.
 
-    python local/mini_corpus.py {tidigits|isolet|timit|an4} --out DIR [--size tiny|full] [--letters eset|all] [--seed N] [--jobs N]
+    python local/mini_corpus.py {tidigits|isolet|timit|an4} --out DIR [--size tiny|full] [--seed N] [--jobs N]
+    python local/mini_corpus.py isolet --letters all --out DIR
 
 Every speaker is a voice of its own (pitch, vocal-tract length, formants, breath, accent, speed); babble and coloured
 noise are added at a signal-to-noise ratio drawn for each utterance. The same arguments give the same bytes. DIR appears
@@ -103,7 +104,7 @@ def plan_tidigits(size: str, rng: np.random.Generator) -> list[Speaker]:
     return speakers
 
 
-def plan_isolet(size: str, rng: np.random.Generator, letters: str) -> list[Speaker]:
+def plan_isolet(size: str, rng: np.random.Generator, letters: str = "eset") -> list[Speaker]:
     """``isolet1/fcmc0/fcmc0-B1-t.wav``: the E-set, or all letters. Parts 1 to 4 have the real ones' speakers, and parts
     1 to 3 say as much; 5 has twice the speakers, and of the E-set parts 4 and 5 say more, so that error rates can be
     told apart."""

@@ -203,6 +203,7 @@ def occupy(chain: Arcs, scores: np.ndarray, bounds: np.ndarray) -> Occupancy:
     found = Occupancy(*_occupy(chain, np.ascontiguousarray(scores), bounds))
     lost = np.flatnonzero(~np.isfinite(found.log_likelihoods))
     if len(lost):
-        raise MargoError(f"utterance number {lost[0]} ({bounds[lost[0] + 1] - bounds[lost[0]]} frames) has no path "
-                         "through a model; leave out utterances with fewer frames than the model has states")  # fmt: skip
+        frames = bounds[lost[0] + 1] - bounds[lost[0]]
+        raise MargoError(f"utterance number {lost[0]} ({frames} frames) has no path through a model; leave out "
+                         "utterances with fewer frames than the model has states")  # fmt: skip
     return found

@@ -84,7 +84,7 @@ class _Scored:
     occupancy: Occupancy
     shares: np.ndarray  # [T, K]: posterior of each component within its state
     frames_of: np.ndarray  # [N, K]: frames that each Gaussian has of an utterance
-    derivatives: list[np.ndarray]  # by means and variances [N, K, D], by the weights' logits [N, K]; empty if not wanted
+    derivatives: list[np.ndarray | None]  # by means and variances [N, K, D], by the weights' logits [N, K]; if wanted
 
 
 @njit(cache=True)
@@ -168,7 +168,7 @@ def _scored(model: WordModel, frames: Frames, wanted) -> _Scored:
     return _Scored(occupancy, shares, moments[0], _derivatives(pool, *moments, wanted))
 
 
-def _derivatives(pool: GaussianPool, zeroth, first, second, wanted=(True, True, True)) -> list[np.ndarray]:
+def _derivatives(pool: GaussianPool, zeroth, first, second, wanted=(True, True, True)) -> list[np.ndarray | None]:
     """Of ``sum_t gamma_t log w N(x_t)`` by means and variances [..., K, D], and by the weights' logits [..., K] (what
     they get of their state's frames less what they promise), of moments ([L04] (31), (32)); None if not wanted."""
     n, mu, v = zeroth[..., None], pool.means, pool.variances

@@ -135,7 +135,7 @@ def descent_table(title: str, held: list[tuple[str, list[dict]]], at=(0, 1, 2, 5
         values = first_track(lines)
         rises = sum(later > earlier for earlier, later in itertools.pairwise(values))
         cells.append([name, *(f"{values[min(place, len(values) - 1)]:.1f}" for place in at), str(rises)])
-    note = "W after so many iterations of the first run, its last where it had ended; how many of all iterations raised W."
+    note = "W after so many iterations of the first run, its last where it had ended; how many iterations raised W."
     columns = ["system", *map(str, at), "rises"]
     return {"title": title, "kind": "table", "columns": columns, "cells": cells, "note": note}
 
