@@ -96,6 +96,9 @@ def margins_table(title: str, held: list[tuple[str, int, list[dict]]], paper) ->
     """[L04] Tables 3 and 4 without the errors: objective, margin, support vectors and iterations of systems, each as
     ``(name, mixtures, lines)``, beside what ``paper`` prints, where it does."""
 
+    def few(value, digits):  # W of words that their scores tell apart is small
+        return f"{value:.{digits}f}" if value >= 10 ** (1 - digits) else f"{value:.2g}"
+
     def printed(system, mixtures, metric, digits):
         found = paper and paper.find(system, mixtures, "train", metric, "")
         return f" ({found.percent:.{digits}f})" if found else ""
@@ -105,7 +108,7 @@ def margins_table(title: str, held: list[tuple[str, int, list[dict]]], paper) ->
         before, after, steps = ends(lines)
         row = [name, str(mixtures)]
         for metric, digits in (("objective", 1), ("margin", 2)):
-            row += [f"{one[metric]:.{digits}f}{printed(name + more, mixtures, metric, digits)}"
+            row += [f"{few(one[metric], digits)}{printed(name + more, mixtures, metric, digits)}"
                     for one, more in ((before, "-init"), (after, ""))]  # fmt: skip
         row.append(f"{before['support']:.0f} -> {after['support']:.0f}")
         row.append(f"{steps:.0f}{printed(name, mixtures, 'iterations', 0)}")
