@@ -1,6 +1,7 @@
 """Synthesise a small corpus in the layout and file format of TIDIGITS, ISOLET, TIMIT or AN4.
 
     python local/mini_corpus.py {tidigits|isolet|timit|an4} --out DIR [--size tiny|full] [--seed N] [--jobs N]
+    python local/mini_corpus.py isolet --letters all --out DIR
 
 Every speaker is a voice of its own (pitch, vocal-tract length, formants, breath, accent, speed); babble and coloured
 noise are added at a signal-to-noise ratio drawn for each utterance. The same arguments give the same bytes. DIR appears
@@ -103,21 +104,25 @@ def plan_tidigits(size: str, rng: np.random.Generator) -> list[Speaker]:
     return speakers
 
 
-def plan_isolet(size: str, rng: np.random.Generator) -> list[Speaker]:
-    """``isolet1/fcmc0/fcmc0-B1-t.wav``: the E-set. Parts 1 to 4 have the real ones' speakers, and parts 1 to 3 say as
-    much; parts 4 and 5 say more, and 5 has twice the speakers, so that error rates can be told apart."""
+def plan_isolet(size: str, rng: np.random.Generator, letters: str = "eset") -> list[Speaker]:
+    """``isolet1/fcmc0/fcmc0-B1-t.wav``: the E-set, or all letters. Parts 1 to 4 have the real ones' speakers, and parts
+    1 to 3 say as much; 5 has twice the speakers, and of the E-set parts 4 and 5 say more, so that error rates can be
+    told apart."""
     # part, speakers, productions of each letter
     parts = {
         "full": ((1, 30, 2), (2, 30, 2), (3, 30, 2), (4, 30, 10), (5, 60, 6)),
         "tiny": ((1, 4, 2), (2, 2, 2), (3, 2, 2), (4, 4, 2), (5, 4, 2)),
     }[size]
+    spoken = LETTERS
+    if letters == "all":
+        spoken, parts = dict(sorted(SPELLED.items())), [(part, count, 2) for part, count, _ in parts]
     speakers: list[Speaker] = []
     for part, count, productions in parts:
         for index in range(count):
             gender = "fm"[index % 2]
             name = personal_name(gender, len(speakers))
             prompts = [(f"{name}-{letter}{production}-t", text)
-                       for production in range(1, productions + 1) for letter, text in LETTERS.items()]  # fmt: skip
+                       for production in range(1, productions + 1) for letter, text in spoken.items()]  # fmt: skip
             speakers.append(Speaker(len(speakers), name, gender, f"isolet{part}/{name}", prompts))
     return speakers
 
@@ -317,9 +322,11 @@ def checksum(folder: Path) -> tuple[int, str]:
     return count, total.hexdigest()
 
 
-def make(corpus: str, out: Path, size: str, seed: int, jobs: int) -> dict:
+def make(corpus: str, out: Path, size: str, letters: str, seed: int, jobs: int) -> dict:
     """Generate into ``out`` and return what its marker says."""
     asked = {"corpus": corpus, "size": size, "seed": seed, "generator": generator_digest()}
+    more = {"letters": letters} if corpus == "isolet" else {}
+    asked |= more
     marker = out / MARKER
     if marker.is_file():
         there = json.loads(marker.read_text())
@@ -330,7 +337,7 @@ def make(corpus: str, out: Path, size: str, seed: int, jobs: int) -> dict:
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    speakers = PLANS[corpus](size, np.random.default_rng([seed, CONDITIONS[corpus].number, 0]))
+    speakers = PLANS[corpus](size, np.random.default_rng([seed, CONDITIONS[corpus].number, 0]), **more)
     count = SHARDS[size]
     shards = [(corpus, speakers[number::count], partial, seed, number) for number in range(count)]
     with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
@@ -365,15 +372,18 @@ def main() -> None:
     parser.add_argument("corpus", choices=sorted(PLANS))
     parser.add_argument("--out", type=Path, required=True, help="folder to make")
     parser.add_argument("--size", choices=("tiny", "full"), default="full", help="tiny is for tests (default: full)")
+    parser.add_argument("--letters", choices=("eset", "all"), default="eset", help="of isolet (default: eset)")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: 0)")
     parser.add_argument("--jobs", type=int, default=2, help="processes to use; changes nothing made (default: 2)")
     options = parser.parse_args()
     if options.seed < 0 or options.jobs < 1:
         parser.error("--seed must be 0 or more, --jobs 1 or more")
+    if options.letters == "all" and options.corpus != "isolet":
+        parser.error(f"--letters all is for isolet, not for {options.corpus}")
     started = time.perf_counter()
     signal(SIGTERM, default_int_handler)  # so that workers are ended too
     try:
-        made = make(options.corpus, options.out.resolve(), options.size, options.seed, options.jobs)
+        made = make(options.corpus, options.out.resolve(), options.size, options.letters, options.seed, options.jobs)
     except KeyboardInterrupt:
         print("mini_corpus: interrupted", file=sys.stderr)
         sys.exit(130)

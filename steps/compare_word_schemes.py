@@ -1,7 +1,7 @@
 """Score the ways from machines to many words on one score-space of all words' HMMs: pairs, rest, codes, joint, each.
 
 As compare_schemes does for vectors ([L04] 3 and 7), with the models as maximum likelihood made them: every machine sees
-the log-likelihoods of all words and their derivatives. Systems are named svm-SPACE-SCHEME.
+the log-likelihoods of all words and, by --space, their derivatives. Systems are named svm-SPACE-SCHEME.
 
 Example: steps/compare_word_schemes.py --init exp/isolet/ml_1 --data exp/isolet/mfcc/train --test exp/isolet/mfcc/test \
 --out exp/isolet/score/schemes
@@ -21,7 +21,7 @@ class Options(Parallel, Seeded):
     data: Path = knob(help="feature folder to train the machines on")
     test: Path = knob(help="feature folder to score, named dev or test")
     out: Path = knob(help="folder to write")
-    space: str = knob("ll-mean", "score-space of all words", [space for space in SPACES if space.startswith("ll-")])
+    space: str = knob("ll-mean", "score-space of all words", [space for space in SPACES if space.split("-")[0] == "ll"])
     cost: float = knob(1.0, "C of the soft margin", above=0)
     bits: int = knob(31, "bits of the output codes", least=1)
     schemes: tuple[str, ...] = knob(SCHEMES, "what to score", SCHEMES)

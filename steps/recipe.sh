@@ -253,9 +253,9 @@ needs() {
     fi
 }
 
-# Where there is no --corpus, make the embedded (synthetic) one and use that.
+# Where there is no --corpus, make the embedded (synthetic) one, as the options given say, and use that.
 corpus_or_embedded() {
-    [ -n "$corpus" ] || { corpus=$exp/corpus; run mini_corpus "$recipe" --out "$corpus" --seed "$seed"; }
+    [ -n "$corpus" ] || { corpus=$exp/corpus; run mini_corpus "$recipe" --out "$corpus" --seed "$seed" "$@"; }
 }
 
 # results.json, RESULTS.md and report.html of all that was scored, beside the paper's figures.

@@ -35,8 +35,9 @@ def run(options: Options, step):
     held = [(*system_of(folder), lines(folder)) for folder in options.models]
     plots = [kernels.margins_table(options.title, held, paper)]
     if options.curves:
-        plots.append(kernels.descent_plot("W by iteration, constant steps and back-off ([L04] Figure 4)",
-                                          [(folder.name, lines(folder)) for folder in options.curves]))  # fmt: skip
+        title = "W by iteration, constant steps and back-off ([L04] Figure 4)"
+        tracks = [(folder.name, lines(folder)) for folder in options.curves]
+        plots += [kernels.descent_table(title, tracks), kernels.descent_plot(title, tracks)]
     write_plots(step.out, plots)
     step.output(PLOTS)
     step.say(f"{len(held)} systems, {len(options.curves)} curves")

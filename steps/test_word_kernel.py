@@ -2,7 +2,7 @@
 
 Writes <system>_<mixtures>/<set> for every feature folder, before training (the system's name then ends in -init) and
 after. Ties of two words are settled by their own machine, of more by the likelihoods of the HMMs. Of the set test also
-a table of all pairs: their own tokens that are wrong before and after, and W.
+a table of all pairs: their own tokens that are wrong by the HMMs, before and after, and W.
 
 Example: steps/test_word_kernel.py --model exp/isolet/kernel/svm-llr-mean_1 --data exp/isolet/mfcc/test \
 --out exp/isolet/score/svm-llr-mean_1
@@ -70,7 +70,7 @@ def run(options: Options, step):
             title = f"{name}, {mixtures} mixtures{options.task and ', ' + options.task}: each pair's own test tokens"
             truth = np.array([hmms.word_index[said[utt][0]] for utt in names])
             lines = kernels.read_lines(folder)
-            write_plots(step.out, [word_kernels.pairs_table(title, hmms.words, lines, truth, *decisions)])
+            write_plots(step.out, [word_kernels.pairs_table(title, hmms.words, lines, truth, *decisions, log_lik)])
             step.output(PLOTS)
 
 

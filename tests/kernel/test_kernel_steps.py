@@ -156,6 +156,9 @@ def test_word_kernels_see_what_the_models_do_not(root, letters):
         row = json.loads((letters / "scored" / f"{system}_1" / "test" / "score.json").read_text())
         assert (row["metric"], row["total"], row["system"]) == ("wer", 40, system)
         assert row["errors"] <= 8  # the models alone, alike for both words, would make 20
+    table = json.loads((letters / "scored" / "plots.json").read_text())[0]
+    pair, tokens, by_models, *_ = table["cells"][0]
+    assert (pair, tokens, by_models) == ("A B", "40", "20")
     assert "more than one word" in call(root, letters, "train_word_kernel", "--init", "ml", "--data", spoiled(letters),
                                         "--out", "x", expect=1)  # fmt: skip
 
@@ -220,7 +223,7 @@ mixtures = [2]
 percent = { svm-llr-init = [477.1], svm-llr = [265.8] }
 """)
     call(root, tmp_path, "show_margins", "--models", place, "--curves", place, "--paper", paper, "--out", "margins")
-    table, plot = json.loads((tmp_path / "margins" / "plots.json").read_text())
+    table, steps_table, plot = json.loads((tmp_path / "margins" / "plots.json").read_text())
     lines = [json.loads(line) for line in (folder / "model" / "pairs.jsonl").read_text().splitlines()]
     first = np.mean([line["objective"] for line in lines if line["iteration"] == 0])
     name, mixtures, before, after, *_, support, steps = table["cells"][0]
@@ -229,7 +232,17 @@ percent = { svm-llr-init = [477.1], svm-llr = [265.8] }
             ((run, pair) for run in (0, 1) for pair in ([0, 1], [0, 2], [1, 2]))]  # fmt: skip
     assert support.endswith(f"-> {np.mean([line['support'] for line in last]):.0f}")
     assert steps == f"{np.mean([line['iteration'] for line in last]):.0f}"
-    assert plot["series"][0]["y"][0] == lines[0]["objective"]
+    track = [line["objective"] for line in lines if (line["run"], line["pair"]) == (0, [0, 1])]
+    assert plot["series"][0]["y"] == track
+    assert steps_table["cells"] == [["svm-llr_2", *(f"{track[min(n, len(track) - 1)]:.1f}" for n in
+                                                    (0, 1, 2, 5, 10, 20, 40, 60)), "0"]]  # fmt: skip
+
+
+def test_rises_of_w_are_counted():
+    from margo.tasks.mixture_kernels import descent_table
+
+    lines = [{"run": 0, "pair": [0, 1], "objective": value} for value in (9.0, 7.0, 8.0, 6.0, 6.5)]
+    assert descent_table("", [("constant", lines)], (0, 2, 9))["cells"] == [["constant", "9.0", "8.0", "6.5", "2"]]
 
 
 def test_mmi_never_lowers_the_posteriors_it_starts_with(folder):

@@ -16,6 +16,7 @@ from margo.kernel.selection import (
     centre_groups,
     choose,
     classify,
+    decide_binary,
     decide_start,
     families,
     grid,
@@ -23,8 +24,10 @@ from margo.kernel.selection import (
     kernel_features,
     pair_scores,
     plurality,
+    questioner,
     rank,
 )
+from margo.kernel.svm import solve_binary
 from margo.tasks.mixture_kernels import classify_left_out
 
 
@@ -147,3 +150,22 @@ def test_a_grid_holds_every_sound_combination_once():
     assert [len(family) for family in families(made)] == [29, 29, 29, 26, 26, 26]
     with pytest.raises(MargoError, match="no such system"):
         classify(np.zeros((4, 2)), np.arange(4) % 2, np.zeros((1, 2)), [Setting(space="llr", scheme="rest")], 1, 0)
+
+
+@pytest.mark.parametrize("columns", [3, 60])
+def test_questions_are_those_of_machines_alone_and_asked_once(columns, monkeypatch):
+    """Of few features (interior point) and many (SMO from the kernel given); a complement is the same machine."""
+    from margo.kernel import selection
+
+    rng = np.random.default_rng(12)
+    y, asked = np.tile(np.arange(3), 20), []
+    rows = rng.normal(size=(90, columns))
+    rows[:60, :3] += np.eye(3)[y]
+    monkeypatch.setattr(selection, "solve_binary", lambda *a, **k: asked.append(1) or solve_binary(*a, **k))
+    code = np.array([[1, -1, -1, 1], [-1, 1, -1, -1], [-1, -1, 1, -1]])
+    ask = questioner(rows, y, 1.0)
+    alone = np.stack([decide_binary(rows, question[y], 1.0) for question in code.T], axis=1)
+    asked.clear()
+    np.testing.assert_allclose(ask(code), alone, atol=1e-4)
+    np.testing.assert_allclose(ask(-code), -alone, atol=1e-4)
+    assert len(asked) == 3

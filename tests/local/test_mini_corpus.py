@@ -98,6 +98,19 @@ print(json.dumps(count))
     assert count["timit"][0] >= 130
 
 
+def test_all_letters_are_another_corpus_of_the_same_speakers(mini, tmp_path):
+    """In the place of the E-set's: asked for anew, it is made anew; the other corpora have no letters to choose."""
+    out = tmp_path / "isolet"
+    shutil.copytree(mini["isolet"], out)
+    assert generate("isolet", out, "--size", "tiny", "--letters", "all").returncode == 0
+    spoken = {folder: {path.name.split("-")[1] for path in folder.rglob("*.wav")} for folder in (out, mini["isolet"])}
+    assert spoken[out] == {f"{letter}{n}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for n in (1, 2)}
+    assert spoken[mini["isolet"]] < spoken[out]
+    assert {path.name for path in out.glob("*/*")} == {path.name for path in mini["isolet"].glob("*/*")}
+    refused = generate("tidigits", tmp_path / "x", "--letters", "all")
+    assert refused.returncode == 2 and "--letters all is for isolet, not for tidigits" in refused.stderr
+
+
 def test_layouts_and_formats(mini):
     digit = next((mini["tidigits"] / "train" / "man").glob("*/1a.wav"))
     assert digit.read_bytes()[:16] == b"NIST_1A\n   1024\n"

@@ -5,7 +5,7 @@ probability ``a_jk b_k(t+1) beta_k(t+1) / beta_j(t)``. The joint posterior of tw
 derivatives need ([L04] (46), (53)), is a product of these matrices; what follows never forms it.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -13,6 +13,8 @@ from numba import njit
 from margo.errors import MargoError
 from margo.model.graph import Arcs, Graph, compile_arcs
 from margo.search.forward_backward import NEGLIGIBLE
+
+LEAST = float(np.exp(NEGLIGIBLE))
 
 
 def make_chain(column, transitions, initial, final) -> Arcs:
@@ -36,166 +38,172 @@ def chain_of(graph: Graph) -> Arcs:
     return make_chain(arcs.column, transitions, enter[arcs.start - emitting], leave[:, arcs.end - emitting])
 
 
-@njit(cache=True, error_model="numpy")
-def _posteriors(chain, scores, bounds, gamma, moves, totals):
-    """``gamma`` [T, E] node posteriors, ``moves`` [T, A] probability of each arc into frame t given all frames and its
-    source before (start at the first), ``totals`` [N]; gamma and moves come as zeros.
+class Occupancy(NamedTuple):
+    """Posteriors of several utterances on one chain: of each frame the few nodes that have some of it, as flat lists.
 
-    One pass back gives a node's beta and, from the same exponentials, where it goes; what is e^-40 of a node's best
-    move stays zero, so that all that follows has few nodes a frame to look at, and no number too small to be fast.
+    Visits m are of one node at one frame, in the order of frames; moves e lead from one visit to another a frame later.
     """
-    source, destination, log_prob, column = chain.source, chain.destination, chain.log_prob, chain.column
-    nodes, out_start, out_arc = len(column), chain.out_start, chain.out_arc
-    ahead, beta = np.empty(nodes), np.empty(nodes + 2)
-    for i in range(len(bounds) - 1):
-        first, last = bounds[i], bounds[i + 1]
-        beta[:] = -np.inf
-        for arc in range(chain.arc_start[chain.end], chain.arc_start[chain.end + 1]):
-            beta[source[arc]] = log_prob[arc]
-        for t in range(last - 1, first - 1, -1):
-            for k in range(nodes):
-                ahead[k] = scores[t, column[k]] + beta[k]
-            for j in range(nodes) if t > first else range(chain.start, chain.start + 1):
-                best, total = -np.inf, 0.0
-                low, high = out_start[j], out_start[j + 1]
-                for place in range(low, high):
-                    arc = out_arc[place]
-                    if destination[arc] < nodes:
-                        moves[t, arc] = log_prob[arc] + ahead[destination[arc]]
-                        best = max(best, moves[t, arc])
-                for place in range(low, high):
-                    arc = out_arc[place]
-                    if destination[arc] < nodes:
-                        gap = moves[t, arc] - best
-                        moves[t, arc] = 1.0 if gap == 0.0 else np.exp(gap) if gap > NEGLIGIBLE else 0.0
-                        total += moves[t, arc]
-                for place in range(low, high):
-                    arc = out_arc[place]
-                    moves[t, arc] /= total if total > 0.0 else 1.0
-                beta[j] = best if total <= 1.0 else best + np.log(total)
-        totals[i] = beta[chain.start]
-        # the posterior is a Markov chain: its forward pass is a product of probabilities, with nothing to underflow
-        for place in range(out_start[chain.start], out_start[chain.start + 1]):
-            arc = out_arc[place]
-            gamma[first, destination[arc]] = moves[first, arc]
-        for t in range(first + 1, last):
-            _push(chain, moves[t], gamma[t - 1], gamma[t])
 
-
-@njit(cache=True, inline="always")
-def _push(chain, moves, values, out):
-    """``out_k = sum_j values_j p(k at t | j at t-1)``."""
-    out_start, out_arc = chain.out_start, chain.out_arc
-    out[:] = 0.0
-    for j in range(len(values)):
-        if values[j] != 0.0:
-            for place in range(out_start[j], out_start[j + 1]):
-                arc = out_arc[place]
-                if moves[arc] != 0.0:
-                    out[chain.destination[arc]] += values[j] * moves[arc]
-
-
-@njit(cache=True, inline="always")
-def _pull(chain, gamma, moves, values, out):
-    """``out_j = sum_k p(k at t | j at t-1) values_k`` of the nodes that ``gamma`` at t - 1 allows."""
-    out_start, out_arc = chain.out_start, chain.out_arc
-    for j in range(len(gamma)):
-        out[j] = 0.0
-        if gamma[j] != 0.0:
-            for place in range(out_start[j], out_start[j + 1]):
-                arc = out_arc[place]
-                if moves[arc] != 0.0:
-                    out[j] += moves[arc] * values[chain.destination[arc]]
-
-
-@njit(cache=True)
-def _response_exact(chain, gamma, moves, rates, bounds, response):
-    nodes = gamma.shape[1]
-    past, next_past, ahead, here = np.empty(nodes), np.empty(nodes), np.empty(nodes), np.empty(nodes)
-    for i in range(len(bounds) - 1):
-        first, last = bounds[i], bounds[i + 1]
-        mean = (gamma[first:last] * rates[first:last]).sum()
-        past[:] = 0.0
-        for t in range(first, last):
-            for j in range(nodes):
-                if gamma[t, j] != 0.0:
-                    response[t, j] = past[j] - gamma[t, j] * mean
-                    past[j] += gamma[t, j] * rates[t, j]
-            if t < last - 1:
-                _push(chain, moves[t + 1], past, next_past)
-                past[:] = next_past
-        here[:] = 0.0
-        for t in range(last - 1, first - 1, -1):
-            if t < last - 1:
-                _pull(chain, gamma[t], moves[t + 1], ahead, here)
-            for j in range(nodes):
-                if gamma[t, j] != 0.0:
-                    response[t, j] += gamma[t, j] * here[j]
-                ahead[j] = here[j] + rates[t, j]
-
-
-@njit(cache=True)
-def _response_windowed(chain, gamma, moves, rates, bounds, window, response):
-    nodes = gamma.shape[1]
-    now, after = np.empty(nodes), np.empty(nodes)
-    for i in range(len(bounds) - 1):
-        first, last = bounds[i], bounds[i + 1]
-        for t in range(first, last):
-            mean = 0.0
-            for j in range(nodes):
-                now[j] = gamma[t, j] * rates[t, j]
-                mean += now[j]
-            for tau in range(max(first, t - window), min(last, t + window + 1)):
-                for j in range(nodes):
-                    response[tau, j] -= gamma[tau, j] * mean
-            for tau in range(t + 1, min(last, t + window + 1)):
-                _push(chain, moves[tau], now, after)
-                response[tau] += after
-                now[:] = after
-            now[:] = rates[t]
-            for tau in range(t - 1, max(first, t - window) - 1, -1):
-                _pull(chain, gamma[tau], moves[tau + 1], now, after)
-                for j in range(nodes):
-                    response[tau, j] += gamma[tau, j] * after[j]
-                now[:] = after
-
-
-@dataclass(frozen=True, eq=False)
-class Occupancy:
-    """Posteriors of several utterances on one chain."""
-
-    chain: Arcs
-    bounds: np.ndarray
-    log_likelihoods: np.ndarray
-    """[N]"""
-    nodes: np.ndarray
-    """gamma [T, E]"""
-    moves: np.ndarray
-    """[T, A]: probability of each arc into frame t given all frames and its source in the frame before"""
+    log_likelihoods: np.ndarray  # [N]
+    bounds: np.ndarray  # [N + 1]: frames of each utterance
+    starts: np.ndarray  # [T + 1]: visits of frame t are starts[t]:starts[t + 1]
+    node: np.ndarray  # [M]
+    gamma: np.ndarray  # [M]: posterior of the node at its frame
+    out: np.ndarray  # [M + 1]: moves of visit m are out[m]:out[m + 1]
+    target: np.ndarray  # [L]: visit that a move leads to
+    prob: np.ndarray  # [L]: its probability given all frames and where it starts
 
     def response(self, rates: np.ndarray, window: int | None = None) -> np.ndarray:
-        """``cov(1[node k at tau], sum_t rates[t, node at t])`` over other frames t, [T, E].
+        """``cov(1[visit m], sum_t rates[visit of frame t])`` over other frames t, [M].
 
-        This is how the posteriors change when every log emission changes by ``rates`` [T, E], less the part of the
-        frame's own rates, which mixtures need component by component ([L04] (75)). Exact in O(A T) by default; with
-        ``window`` c only frames at most c away count, as [L04] 5.4 approximates, in O(A c T).
+        This is how the posteriors change when every log emission changes by ``rates`` [M], less the part of the frame's
+        own rates, which mixtures need component by component ([L04] (75)). Exact in O(L) by default; with ``window`` c
+        only frames at most c away count, as [L04] 5.4 approximates, in O(c L).
         """
-        response = np.zeros_like(self.nodes)
-        if window is None:
-            _response_exact(self.chain, self.nodes, self.moves, rates, self.bounds, response)
-        else:
-            _response_windowed(self.chain, self.nodes, self.moves, rates, self.bounds, window, response)
-        return response
+        return _response_exact(self, rates) if window is None else _response_windowed(self, rates, window)
+
+
+@njit(cache=True)
+def _response_exact(visits, rates):
+    gamma, out, target, prob = visits.gamma, visits.out, visits.target, visits.prob
+    past, ahead, response = np.zeros(len(gamma)), np.empty(len(gamma)), np.empty(len(gamma))
+    for i in range(len(visits.bounds) - 1):
+        low, high = visits.starts[visits.bounds[i]], visits.starts[visits.bounds[i + 1]]
+        mean = 0.0
+        for m in range(low, high):
+            mean += gamma[m] * rates[m]
+        for m in range(low, high):
+            response[m] = past[m] - gamma[m] * mean
+            value = past[m] + gamma[m] * rates[m]
+            for e in range(out[m], out[m + 1]):
+                past[target[e]] += value * prob[e]
+        for m in range(high - 1, low - 1, -1):
+            value = 0.0
+            for e in range(out[m], out[m + 1]):
+                value += prob[e] * ahead[target[e]]
+            response[m] += gamma[m] * value
+            ahead[m] = value + rates[m]
+    return response
+
+
+@njit(cache=True)
+def _response_windowed(visits, rates, window):
+    gamma, starts, out, target, prob = visits.gamma, visits.starts, visits.out, visits.target, visits.prob
+    now, response = np.zeros(len(gamma)), np.zeros(len(gamma))
+    for i in range(len(visits.bounds) - 1):
+        first, last = visits.bounds[i], visits.bounds[i + 1]
+        for t in range(first, last):
+            begin, end = max(first, t - window), min(last, t + window + 1)
+            mean = 0.0
+            for m in range(starts[t], starts[t + 1]):
+                now[m] = gamma[m] * rates[m]
+                mean += now[m]
+            for m in range(starts[begin], starts[end]):
+                response[m] -= gamma[m] * mean
+            for m in range(starts[t], starts[end - 1]):
+                for e in range(out[m], out[m + 1]):
+                    now[target[e]] += now[m] * prob[e]
+            for m in range(starts[t + 1], starts[end]):
+                response[m] += now[m]
+            for m in range(starts[t], starts[t + 1]):
+                now[m] = rates[m]
+            for m in range(starts[t] - 1, starts[begin] - 1, -1):
+                value = 0.0
+                for e in range(out[m], out[m + 1]):
+                    value += prob[e] * now[target[e]]
+                response[m] += gamma[m] * value
+                now[m] = value
+            now[starts[begin] : starts[end]] = 0.0
+    return response
+
+
+@njit(cache=True, inline="always")
+def _beta(log_prob, to, low, high, ahead):
+    """``(best, total)`` of a node's arcs low:high by what lies ahead: its beta is best + log total; what is e^-40 of
+    the best counts as nothing."""
+    best, total = -np.inf, 0.0
+    for arc in range(low, high):
+        best = max(best, log_prob[arc] + ahead[to[arc]])
+    if best > -np.inf:
+        for arc in range(low, high):
+            gap = log_prob[arc] + ahead[to[arc]] - best
+            if gap > NEGLIGIBLE:
+                total += 1.0 if gap == 0.0 else np.exp(gap)
+    return best, total
+
+
+@njit(cache=True)
+def _look_ahead(chain, to, log_prob, scores, ahead):
+    """Fills ``ahead`` [T, nodes] with the log probability of each frame and all behind it, given its node, of one
+    utterance's ``scores`` [T, S]; start and end, where there is no frame, stay as they are. Returns beta of the start.
+    """
+    nodes, places = len(chain.column), chain.out_start
+    ahead[-1, :nodes] = -np.inf
+    for arc in range(chain.arc_start[chain.end], chain.arc_start[chain.end + 1]):
+        k = chain.source[arc]
+        ahead[-1, k] = chain.log_prob[arc] + scores[-1, chain.column[k]]
+    for t in range(len(scores) - 2, -1, -1):
+        for k in range(nodes):
+            best, total = _beta(log_prob, to, places[k], places[k + 1], ahead[t + 1])
+            ahead[t, k] = scores[t, chain.column[k]] + (best + np.log(total) if total > 1.0 else best)
+    best, total = _beta(log_prob, to, places[chain.start], places[chain.start + 1], ahead[0])
+    return best + np.log(total) if total > 1.0 else best
+
+
+@njit(cache=True, error_model="numpy")
+def _occupy(chain, scores, bounds):
+    """The parts of an :class:`Occupancy` in their order; an utterance without a path has a log-likelihood of -inf.
+
+    What is e^-40 of a frame counts as nothing, so that a frame has few visits, and no number is too small to be fast.
+    """
+    to, log_prob = chain.destination[chain.out_arc], chain.log_prob[chain.out_arc]
+    nodes, places = len(chain.column), chain.out_start
+    most = len(scores) * nodes, len(scores) * len(to)  # room that is never touched costs nothing
+    node, gamma, out = np.empty(most[0], np.int64), np.empty(most[0]), np.zeros(most[0] + 1, np.int64)
+    target, prob = np.empty(most[1], np.int64), np.empty(most[1])
+    totals, starts = np.empty(len(bounds) - 1), np.empty(len(scores) + 1, np.int64)
+    ahead = np.full((np.diff(bounds).max(), nodes + 2), -np.inf)
+    moves, come, visit = np.empty(len(to)), np.zeros(nodes + 2), np.full(nodes + 2, -1)
+    m, e = 0, 0
+    for i in range(len(bounds) - 1):
+        first, last = bounds[i], bounds[i + 1]
+        totals[i] = _look_ahead(chain, to, log_prob, scores[first:last], ahead[: last - first])
+        # the posterior is a Markov chain: its forward pass is a product of probabilities, with nothing to underflow
+        for arc in range(places[chain.start], places[chain.start + 1]):
+            come[to[arc]] = np.exp(log_prob[arc] + ahead[0, to[arc]] - totals[i])
+        for t in range(first, last):
+            before, starts[t] = m if t == first else starts[t - 1], m
+            for k in range(nodes):
+                visit[k] = -1
+                if come[k] >= LEAST:
+                    node[m], gamma[m], visit[k] = k, come[k], m
+                    m += 1
+                come[k] = 0.0
+            for source in range(before, starts[t]):
+                for arc in range(places[node[source]], places[node[source] + 1]):
+                    if moves[arc] > 0.0 and visit[to[arc]] >= 0:
+                        target[e], prob[e] = visit[to[arc]], moves[arc]
+                        e += 1
+                out[source + 1] = e
+            for source in range(starts[t], m):
+                low, high = places[node[source]], places[node[source] + 1]
+                if t + 1 < last:
+                    best, total = _beta(log_prob, to, low, high, ahead[t + 1 - first])
+                    for arc in range(low, high):
+                        gap = log_prob[arc] + ahead[t + 1 - first, to[arc]] - best
+                        moves[arc] = (1.0 if gap == 0.0 else np.exp(gap) if gap > NEGLIGIBLE else 0.0) / total
+                        come[to[arc]] += gamma[source] * moves[arc]
+                out[source + 1] = e
+    starts[-1] = m
+    return totals, bounds, starts, node[:m], gamma[:m], out[: m + 1], target[:e], prob[:e]
 
 
 def occupy(chain: Arcs, scores: np.ndarray, bounds: np.ndarray) -> Occupancy:
     """Posteriors of utterances ``bounds[i]:bounds[i+1]`` given state log-likelihoods ``scores`` [T, S]."""
-    gamma = np.zeros((len(scores), len(chain.column)))
-    moves = np.zeros((len(scores), len(chain.source)))
-    totals = np.empty(len(bounds) - 1)
-    _posteriors(chain, np.ascontiguousarray(scores), bounds, gamma, moves, totals)
-    if not np.isfinite(totals).all():
-        worst = int(np.flatnonzero(~np.isfinite(totals))[0])
-        raise MargoError(f"utterance number {worst} ({bounds[worst + 1] - bounds[worst]} frames) has no path through a "
-                         "model; leave out utterances with fewer frames than the model has states")  # fmt: skip
-    return Occupancy(chain, bounds, totals, gamma, moves)
+    found = Occupancy(*_occupy(chain, np.ascontiguousarray(scores), bounds))
+    lost = np.flatnonzero(~np.isfinite(found.log_likelihoods))
+    if len(lost):
+        frames = bounds[lost[0] + 1] - bounds[lost[0]]
+        raise MargoError(f"utterance number {lost[0]} ({frames} frames) has no path through a model; leave out "
+                         "utterances with fewer frames than the model has states")  # fmt: skip
+    return found

@@ -79,104 +79,156 @@ def word_model(hmms: HmmSet, word: str) -> WordModel:
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """One model on all utterances: posteriors, and the moments of the frames under them."""
+    """One model on all utterances: posteriors, and derivatives of the likelihoods."""
 
     occupancy: Occupancy
     shares: np.ndarray  # [T, K]: posterior of each component within its state
-    gaussians: np.ndarray  # gamma [T, K] ([L04] (48))
-    moments: tuple  # zeroth [N, K], first [N, K, D], second [N, K, D]
-
-
-def _to_states(model: WordModel, nodes: np.ndarray) -> np.ndarray:
-    """Sum over the nodes of each own state: [T, E] -> [T, S]."""
-    return nodes @ (model.chain.column[:, None] == np.arange(model.pool.n_states)).astype(float)
+    frames_of: np.ndarray  # [N, K]: frames that each Gaussian has of an utterance
+    derivatives: list[np.ndarray | None]  # by means and variances [N, K, D], by the weights' logits [N, K]; if wanted
 
 
 @njit(cache=True)
-def _moments(x, weights, bounds):
-    """Zeroth [N, K], first and second [N, K, D] moments of the frames of each utterance under ``weights`` [T, K]."""
-    count, gaussians, dims = len(bounds) - 1, weights.shape[1], x.shape[1]
+def _moments(x, visits, column, offsets, shares, squares):
+    """Zeroth [N, K], first and, where wanted, second [N, K, D] moments of each utterance's frames under the posteriors
+    of the Gaussians, what the nodes of a state have shared out ([L04] (48))."""
+    count, gaussians, dims = len(visits.bounds) - 1, shares.shape[1], x.shape[1]
     zeroth, first = np.zeros((count, gaussians)), np.zeros((count, gaussians, dims))
-    second = np.zeros((count, gaussians, dims))
+    second = np.zeros((count if squares else 0, gaussians, dims))
     for i in range(count):
-        for t in range(bounds[i], bounds[i + 1]):
-            for k in range(gaussians):
-                weight = weights[t, k]
-                if weight != 0.0:
-                    zeroth[i, k] += weight
-                    for d in range(dims):
-                        part = weight * x[t, d]
-                        first[i, k, d] += part
-                        second[i, k, d] += part * x[t, d]
+        for t in range(visits.bounds[i], visits.bounds[i + 1]):
+            for m in range(visits.starts[t], visits.starts[t + 1]):
+                state = column[visits.node[m]]
+                if state < len(offsets) - 1:
+                    for k in range(offsets[state], offsets[state + 1]):
+                        weight = visits.gamma[m] * shares[t, k]
+                        zeroth[i, k] += weight
+                        for d in range(dims):
+                            first[i, k, d] += weight * x[t, d]
+                        if squares:
+                            for d in range(dims):
+                                second[i, k, d] += weight * x[t, d] * x[t, d]
     return zeroth, first, second
 
 
+@njit(cache=True, fastmath={"reassoc"})
+def _rates(x, visits, column, offsets, shares, constant, linear, quadratic):
+    """``(rates [M, C], visit rates [M])``: ``constant_ik + linear_ik . x_t + quadratic_ik . x_t^2`` of the (at most C)
+    Gaussians of each visit, and what the visit gets of them. Without ``quadratic``, N = 0, there are no squares."""
+    rates, visit_rates = np.zeros((len(visits.node), np.diff(offsets).max())), np.zeros(len(visits.node))
+    for i in range(len(visits.bounds) - 1):
+        for t in range(visits.bounds[i], visits.bounds[i + 1]):
+            for m in range(visits.starts[t], visits.starts[t + 1]):
+                state = column[visits.node[m]]
+                if state < len(offsets) - 1:
+                    for k in range(offsets[state], offsets[state + 1]):
+                        rate = 0.0
+                        for d in range(x.shape[1]):
+                            rate += x[t, d] * linear[i, k, d]
+                        if len(quadratic):
+                            for d in range(x.shape[1]):
+                                rate += x[t, d] * x[t, d] * quadratic[i, k, d]
+                        rates[m, k - offsets[state]] = rate + constant[i, k]
+                        visit_rates[m] += shares[t, k] * (rate + constant[i, k])
+    return rates, visit_rates
+
+
 @njit(cache=True)
-def _rates(x, gaussians, bounds, constant, linear, quadratic):
-    """``constant_ik + linear_ik . x_t + quadratic_ik . x_t^2`` [T, K] of the Gaussians that have some of frame t."""
-    rates = np.zeros_like(gaussians)
-    for i in range(len(bounds) - 1):
-        for t in range(bounds[i], bounds[i + 1]):
-            for k in range(gaussians.shape[1]):
-                if gaussians[t, k] != 0.0:
-                    rate = constant[i, k]
-                    for d in range(x.shape[1]):
-                        rate += x[t, d] * (linear[i, k, d] + x[t, d] * quadratic[i, k, d])
-                    rates[t, k] = rate
-    return rates
+def _weighted_moments(x, visits, column, offsets, shares, rates, response, d_loglik):
+    """Moments as :func:`_moments`, of all utterances together: each Gaussian's derivatives at each frame weigh what
+    comes from other frames through the chain, from the frame's own component, and ``d_loglik`` [N] of the likelihood.
+    """
+    gaussians, dims = shares.shape[1], x.shape[1]
+    zeroth, first, second = np.zeros(gaussians), np.zeros((gaussians, dims)), np.zeros((gaussians, dims))
+    for i in range(len(visits.bounds) - 1):
+        for t in range(visits.bounds[i], visits.bounds[i + 1]):
+            for m in range(visits.starts[t], visits.starts[t + 1]):
+                state = column[visits.node[m]]
+                if state < len(offsets) - 1:
+                    for k in range(offsets[state], offsets[state + 1]):
+                        own = visits.gamma[m] * (rates[m, k - offsets[state]] + d_loglik[i])
+                        weight = shares[t, k] * (response[m] + own)
+                        zeroth[k] += weight
+                        for d in range(dims):
+                            first[k, d] += weight * x[t, d]
+                            second[k, d] += weight * x[t, d] * x[t, d]
+    return zeroth, first, second
 
 
-def _scored(model: WordModel, frames: Frames) -> _Scored:
+def _scored(model: WordModel, frames: Frames, wanted) -> _Scored:
     pool = model.pool
     quadratic, linear, constants = pool.covariances.exponents(pool.means - frames.centre)
-    states = frames.products @ np.concatenate([quadratic, linear], axis=1).T + (constants + pool.log_weights)
-    shares = np.ones_like(states)
+    states = frames.products @ np.concatenate([quadratic, linear], axis=1).T
+    states += constants + pool.log_weights
     if pool.n_gaussians > pool.n_states:
         states, shares = share_components(states, pool.offsets)
+    else:
+        shares = np.ones_like(states)
     occupancy = occupy(model.chain, np.concatenate([states, frames.fixed], axis=1), frames.bounds)
-    gaussians = shares * _to_states(model, occupancy.nodes)[:, pool.owners]
-    return _Scored(occupancy, shares, gaussians, _moments(frames.x, gaussians, frames.bounds))
+    moments = _moments(frames.x, occupancy, model.chain.column, pool.offsets, shares, wanted[1])
+    return _Scored(occupancy, shares, moments[0], _derivatives(pool, *moments, wanted))
 
 
-def _derivatives(pool: GaussianPool, zeroth, first, second):
+def _derivatives(pool: GaussianPool, zeroth, first, second, wanted=(True, True, True)) -> list[np.ndarray | None]:
     """Of ``sum_t gamma_t log w N(x_t)`` by means and variances [..., K, D], and by the weights' logits [..., K] (what
-    they get of their state's frames less what they promise), of moments ([L04] (31), (32))."""
+    they get of their state's frames less what they promise), of moments ([L04] (31), (32)); None if not wanted."""
     n, mu, v = zeroth[..., None], pool.means, pool.variances
-    spread = second - 2.0 * first * mu + n * mu**2  # sum_t gamma (x - mu)^2
-    whole = np.add.reduceat(zeroth, pool.offsets[:-1], axis=-1)[..., pool.owners]
-    return (first - n * mu) / v, 0.5 * (spread / v**2 - n / v), zeroth - np.exp(pool.log_weights) * whole
+    found = [None, None, None]
+    if wanted[0]:
+        found[0] = (first - n * mu) / v
+    if wanted[1]:
+        spread = second - (2.0 * first - n * mu) * mu  # sum_t gamma (x - mu)^2
+        found[1] = 0.5 * (spread / v**2 - n / v)
+    if wanted[2]:
+        whole = np.add.reduceat(zeroth, pool.offsets[:-1], axis=-1)[..., pool.owners]
+        found[2] = zeroth - np.exp(pool.log_weights) * whole
+    return found
+
+
+def _slopes(pool: GaussianPool, on) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``(constant [N, K], linear [N, K, D], quadratic)`` of x: how fast each log density moves along ``on``."""
+    (on_mean, on_variance, on_weight), mu, v = on, pool.means, pool.variances
+    linear, quadratic, constant = 0.0, np.empty((0, *mu.shape)), 0.0
+    if on_mean is not None:
+        linear = on_mean / v
+        constant = -np.einsum("nkd,kd->nk", linear, mu)
+    if on_variance is not None:
+        quadratic = 0.5 * on_variance / v**2
+        linear = linear - 2.0 * quadratic * mu
+        constant = constant + np.einsum("nkd,kd->nk", quadratic, mu**2 - v)
+    if on_weight is not None:
+        promised = np.add.reduceat(np.exp(pool.log_weights) * on_weight, pool.offsets[:-1], axis=1)
+        constant = constant + on_weight - promised[:, pool.owners]
+        linear = np.zeros((len(on_weight), *mu.shape)) if np.isscalar(linear) else linear
+    return constant, linear, quadratic
 
 
 def _gradient(model: WordModel, frames: Frames, scored: _Scored, d_loglik, on, window):
     """Gradient of ``sum_i d_loglik_i l(X_i) + on_i . grad l(X_i)`` by means and variances ([L04] (46), (76), (82));
-    ``on`` is None for likelihoods alone, else by means and variances [N, K, D] and weights [N, K].
+    ``on`` is by means and variances [N, K, D] and weights [N, K], None for what the space does not have.
 
     ``rates[t, k] = on_k . g_k(x_t)`` is how fast component k's log density at frame t moves along ``on``; its
     covariance with the component's occupancy weights the component's own derivatives, and the Gaussian's second
     derivatives act on ``on`` under the posteriors.
     """
-    pool, x, weights = model.pool, frames.x, np.repeat(d_loglik, np.diff(frames.bounds))[:, None]
-    everything = np.array([0, len(x)])
-    if on is None:
-        return [part[0] for part in _derivatives(pool, *_moments(x, scored.gaussians * weights, everything))[:2]]
-    (on_mean, on_variance, on_weight), mu, v = on, pool.means, pool.variances
-    shape, shares = (frames.count, *mu.shape), np.exp(pool.log_weights)
-    linear, quadratic = on_mean / v - on_variance * mu / v**2, 0.5 * on_variance / v**2
-    constant = (0.5 * on_variance * (mu**2 / v**2 - 1.0 / v) - on_mean * mu / v).sum(2)
-    constant = constant + on_weight - np.add.reduceat(shares * on_weight, pool.offsets[:-1], axis=1)[:, pool.owners]
-    slopes = (np.broadcast_to(slope, shape) for slope in (linear, quadratic))
-    rates = _rates(x, scored.gaussians, frames.bounds, constant, *slopes)
-    state_rates = np.add.reduceat(scored.shares * rates, pool.offsets[:-1], axis=1)
-    node_rates = np.concatenate([state_rates, np.zeros_like(frames.fixed)], axis=1)[:, model.chain.column]
-    # from other frames through the chain, and from the frame's own component
-    response = _to_states(model, scored.occupancy.response(node_rates, window))[:, pool.owners] * scored.shares
-    weights = response + scored.gaussians * (rates + weights)
-    d_means, d_variances = (part[0] for part in _derivatives(pool, *_moments(x, weights, everything))[:2])
-    n, by_mean, by_variance = scored.moments[0][..., None], *_derivatives(pool, *scored.moments)[:2]
+    pool, visits = model.pool, scored.occupancy
+    layout = frames.x, visits, model.chain.column, pool.offsets, scored.shares
+    if any(part is not None for part in on):
+        rates, visit_rates = _rates(*layout, *_slopes(pool, on))
+        response = visits.response(visit_rates, window)
+    else:
+        rates, response = np.zeros((len(visits.node), pool.sizes.max())), np.zeros(len(visits.node))
+    d_means, d_variances, _ = _derivatives(pool, *_weighted_moments(*layout, rates, response, d_loglik))
     # the derivatives of the derivatives under fixed posteriors: -n / v, -by_mean / v and
     # n / 2 v^2 - spread / v^3 = -n / 2 v^2 - 2 by_variance / v
-    d_means -= ((on_mean * n + on_variance * by_mean) / v).sum(0)
-    d_variances -= (on_mean * by_mean / v + on_variance * (0.5 * n / v**2 + 2.0 * by_variance / v)).sum(0)
+    (on_mean, on_variance, _), v, n = on, pool.variances, scored.frames_of
+    by_mean, by_variance, _ = scored.derivatives
+    if on_mean is not None:
+        d_means -= np.einsum("nkd,nk->kd", on_mean, n) / v
+        d_variances -= np.einsum("nkd,nkd->kd", on_mean, by_mean) / v
+    if on_variance is not None:
+        d_means -= np.einsum("nkd,nkd->kd", on_variance, by_mean) / v
+        d_variances -= np.einsum("nkd,nk->kd", on_variance, n) / (2.0 * v**2)
+        d_variances -= np.einsum("nkd,nkd->kd", on_variance, by_variance) * 2.0 / v
     return d_means, d_variances
 
 
@@ -191,27 +243,28 @@ def score(models, frames: Frames, space: str, window: int | None = None, per_fra
     if "second" in parts:
         raise MargoError(f"score-space {space}: second derivatives are of mixtures, not of hidden Markov models")
     wanted = [name in parts for name in ("mean", "var", "weight")]
-    all_scored = [_scored(model, frames) for model in models]
+    needed = (wanted[0] or wanted[1], *wanted[1:])  # second derivatives by variances are made of those by means, too
+    all_scored = [_scored(model, frames, needed) for model in models]
     scale = 1.0 / np.diff(frames.bounds)[:, None] if per_frame else np.ones((frames.count, 1))
     columns = [np.stack([scored.occupancy.log_likelihoods for scored in all_scored], axis=1) @ likelihoods]
-    for model, scored in zip(models, all_scored):
-        found = zip(_derivatives(model.pool, *scored.moments), wanted)
-        columns += [part.reshape(frames.count, -1) for part, taken in found if taken]
+    for scored in all_scored:
+        columns += [part.reshape(frames.count, -1) for part, taken in zip(scored.derivatives, wanted) if taken]
 
     def pullback(d_phi: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         d_likelihoods, rest = np.split(d_phi * scale, [likelihoods.shape[1]], axis=1)
         gradients = []
         for model, scored, d_loglik in zip(models, all_scored, (d_likelihoods @ likelihoods.T).T):
             shapes = [model.pool.means.shape] * 2 + [(model.pool.n_gaussians,)]
-            on = [np.zeros((frames.count, *(1,) * len(shape))) for shape in shapes]
+            on = [None, None, None]
             for kind in np.flatnonzero(wanted):
                 part, rest = np.split(rest, [np.prod(shapes[kind])], axis=1)
                 on[kind] = part.reshape(-1, *shapes[kind])
-            on[2] = np.broadcast_to(on[2], (frames.count, model.pool.n_gaussians))
-            gradients.append(_gradient(model, frames, scored, d_loglik, on if any(wanted) else None, window))
+            gradients.append(_gradient(model, frames, scored, d_loglik, on, window))
         return gradients
 
-    return np.concatenate(columns, axis=1) * scale, pullback
+    phi = np.concatenate(columns, axis=1)
+    phi *= scale
+    return phi, pullback
 
 
 def blocks(models, space: str) -> np.ndarray:

@@ -118,10 +118,27 @@ def centre_groups(x: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return centred
 
 
-def decide_binary(rows: np.ndarray, signs: np.ndarray, cost: float) -> np.ndarray:
+def decide_binary(rows: np.ndarray, signs: np.ndarray, cost: float, kernel=None) -> np.ndarray:
     """Decisions [N - n] of the rows behind the n first, which have ``signs`` and train the machine."""
-    machine = solve_binary(rows[: len(signs)], signs, cost)
+    machine = solve_binary(rows[: len(signs)], signs, cost, kernel=kernel)
     return rows[len(signs) :] @ machine.weights[:, 0] + machine.bias[0]
+
+
+def questioner(rows: np.ndarray, y: np.ndarray, cost: float):
+    """``ask(questions [C, B]) -> decisions [N - n, B]`` by machines of all samples, a column a question: which classes
+    are +1, which -1. A machine is trained once however often it is asked for: codes of few classes share many."""
+    n = len(y)
+    kernel = rows[:n] @ rows[:n].T
+
+    @cache
+    def decisions(question):
+        return decide_binary(rows, np.array(question)[y], cost, kernel)
+
+    def ask(questions):
+        # a question and its complement are one machine, and one that begins with -1 is it
+        return np.stack([-question[0] * decisions(tuple(-question[0] * question)) for question in questions.T], axis=1)
+
+    return ask
 
 
 def decide_whole(rows: np.ndarray, y: np.ndarray, scheme: str, cost: float, warm: bool = False, **rough):
@@ -151,8 +168,7 @@ def decide_rows(rows: np.ndarray, y: np.ndarray, scheme: str, cost: float, code:
             some = np.concatenate([rows[own], rows[n:]])
             columns.append(decide_binary(some, np.where(y[own] == a, 1, -1), cost))
     else:
-        questions = np.where(np.eye(classes, dtype=bool), 1, -1) if scheme == "rest" else code
-        columns = [decide_binary(rows, question[y], cost) for question in questions.T]
+        return questioner(rows, y, cost)(2 * np.eye(classes, dtype=int) - 1 if scheme == "rest" else code)
     return np.stack(columns, axis=1)
 
 
@@ -198,14 +214,14 @@ def decide_start(x, y, rest, pool: GaussianPool, settings: list[Setting], code: 
 def study_codes(rows, y, log_lik, truth, lengths, assignments: int, rng, cost: float = 1.0) -> list[dict]:
     """``{"bits", "distance", "errors": [...]}`` of codes of each of ``lengths``, their words given to the classes in
     ``assignments`` ways ([L04] 7); rows as in :func:`decide_rows`, ``log_lik`` and ``truth`` of the others."""
-    found, classes = [], int(y.max()) + 1
+    found, classes, ask = [], int(y.max()) + 1, questioner(rows, y, cost)
     for bits in lengths:
         code = output_codes(classes, bits, rng)
         distance = min(int((code[a] != code[b]).sum()) for a, b in pairs(classes))
         wrong = []
         for _ in range(assignments):
             given = code[rng.permutation(classes)]
-            wrong.append(int((decode(decide_rows(rows, y, "codes", cost, given), given, log_lik) != truth).sum()))
+            wrong.append(int((decode(ask(given), given, log_lik) != truth).sum()))
         found.append({"bits": bits, "distance": distance, "errors": wrong})
     return found
 

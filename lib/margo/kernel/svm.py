@@ -255,12 +255,12 @@ def _interior(d, y, cost, tolerance, max_steps):
     return best, best_b, gap
 
 
-def solve_binary(z, y, cost=1.0, start=None, tolerance=None, max_steps=1_000_000) -> Machine:
+def solve_binary(z, y, cost=1.0, start=None, tolerance=None, max_steps=1_000_000, kernel=None) -> Machine:
     """Soft-margin machine of samples ``z`` [N, P] with signs ``y`` in {-1, +1} ([L04] (11)).
 
     With few features for the samples there are, by an interior point (to a relative gap of 1e-9); else by SMO (to a
     violation of 1e-5), from ``start``, the coefficients [N, 1] of an earlier solution on the same samples with the
-    same cost. ``tolerance`` replaces either bound.
+    same cost. ``tolerance`` replaces either bound; ``kernel`` [N, N] is z z' where the caller has it.
     """
     y, few = np.asarray(y, float), 4 * z.shape[1] <= len(z)
     if few:
@@ -269,7 +269,7 @@ def solve_binary(z, y, cost=1.0, start=None, tolerance=None, max_steps=1_000_000
         alpha = np.clip(alpha, 0.0, cost)
     if not few or violation >= 1e3 * bound:  # rounding may stop the interior point short
         alpha = np.zeros(len(z)) if few or start is None else np.clip(start[:, 0] * y, 0.0, cost)
-        bias, violation = _smo(z @ z.T, y, cost, alpha, tolerance or 1e-5, max_steps)
+        bias, violation = _smo(z @ z.T if kernel is None else kernel, y, cost, alpha, tolerance or 1e-5, max_steps)
     w = z.T @ (alpha * y)
     value = alpha.sum() - 0.5 * (w * w).sum()
     return Machine((alpha * y)[:, None], w[:, None], np.array([bias]), float(value), float(violation))

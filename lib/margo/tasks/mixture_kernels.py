@@ -1,5 +1,6 @@
 """What the steps of generative kernels share: runs over data files and EM starts, their files, their scores."""
 
+import itertools
 import json
 from functools import partial
 from pathlib import Path
@@ -95,6 +96,9 @@ def margins_table(title: str, held: list[tuple[str, int, list[dict]]], paper) ->
     """[L04] Tables 3 and 4 without the errors: objective, margin, support vectors and iterations of systems, each as
     ``(name, mixtures, lines)``, beside what ``paper`` prints, where it does."""
 
+    def few(value, digits):  # W of words that their scores tell apart is small
+        return f"{value:.{digits}f}" if value >= 10 ** (1 - digits) else f"{value:.2g}"
+
     def printed(system, mixtures, metric, digits):
         found = paper and paper.find(system, mixtures, "train", metric, "")
         return f" ({found.percent:.{digits}f})" if found else ""
@@ -104,7 +108,7 @@ def margins_table(title: str, held: list[tuple[str, int, list[dict]]], paper) ->
         before, after, steps = ends(lines)
         row = [name, str(mixtures)]
         for metric, digits in (("objective", 1), ("margin", 2)):
-            row += [f"{one[metric]:.{digits}f}{printed(name + more, mixtures, metric, digits)}"
+            row += [f"{few(one[metric], digits)}{printed(name + more, mixtures, metric, digits)}"
                     for one, more in ((before, "-init"), (after, ""))]  # fmt: skip
         row.append(f"{before['support']:.0f} -> {after['support']:.0f}")
         row.append(f"{steps:.0f}{printed(name, mixtures, 'iterations', 0)}")
@@ -114,13 +118,29 @@ def margins_table(title: str, held: list[tuple[str, int, list[dict]]], paper) ->
     return {"title": title, "kind": "table", "columns": columns, "cells": cells, "note": note}
 
 
+def first_track(lines: list[dict]) -> list[float]:
+    return [line["objective"] for line in next(iter(tracks_of(lines).values()))]
+
+
 def descent_plot(title: str, held: list[tuple[str, list[dict]]]) -> dict:
-    """[L04] Figure 4: W by iteration of the first run, a line an experiment ``(name, lines)``."""
+    """[L04] Figure 4: W by iteration of the first run's first pair, a line an experiment ``(name, lines)``."""
     series = []
     for name, lines in held:
-        values = [line["objective"] for line in lines if line["run"] == 0]
+        values = first_track(lines)
         series.append({"name": name, "x": list(range(len(values))), "y": values})
     return {"title": title, "kind": "line", "series": series, "x_label": "iteration", "y_label": "W"}
+
+
+def descent_table(title: str, held: list[tuple[str, list[dict]]], at=(0, 1, 2, 5, 10, 20, 40, 60)) -> dict:
+    """The same as a table of some iterations, and how often W rose in all; a track that ended keeps its last."""
+    cells = []
+    for name, lines in held:
+        values = first_track(lines)
+        rises = sum(later > earlier for earlier, later in itertools.pairwise(values))
+        cells.append([name, *(f"{values[min(place, len(values) - 1)]:.1f}" for place in at), str(rises)])
+    note = "W after so many iterations of the first run, its last where it had ended; how many iterations raised W."
+    columns = ["system", *map(str, at), "rises"]
+    return {"title": title, "kind": "table", "columns": columns, "cells": cells, "note": note}
 
 
 def write_lines(path, lines: list[dict]) -> None:

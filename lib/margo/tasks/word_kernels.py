@@ -125,16 +125,18 @@ def score_chunk(hmms: HmmSet, space: str, chunk) -> tuple:
     return frames and score(models, frames, space)[0], names, labels, dropped
 
 
-def pairs_table(title: str, words, lines: list[dict], truth, before, after) -> dict:
-    """The binary subsets of [L04] 7: for every pair of ``words`` the tokens of the two that its own machine gets wrong,
-    ``truth`` [N] and decisions [N, Q] before and after, and W in ``lines`` of training."""
+def pairs_table(title: str, words, lines: list[dict], truth, before, after, log_lik) -> dict:
+    """The binary subsets of [L04] 7: for every pair of ``words`` the tokens of the two that its models and its own
+    machine get wrong, ``truth`` [N], decisions [N, Q] before and after, log-likelihoods [N, V], and W in ``lines`` of
+    training."""
     tracks, cells = tracks_of(lines), []
     for column, (a, b) in enumerate(pairs(len(words))):
         own = np.flatnonzero((truth == a) | (truth == b))
-        wrong = [int(((made[own, column] > 0) != (truth[own] == a)).sum()) for made in (before, after)]
+        decided = log_lik[own, a] - log_lik[own, b], before[own, column], after[own, column]
+        wrong = [int(((made > 0) != (truth[own] == a)).sum()) for made in decided]
         first, last = (tracks[0, a, b][end]["objective"] for end in (0, -1))
         cells.append([f"{words[a]} {words[b]}", str(len(own)), *map(str, wrong), f"{first:.4f}", f"{last:.4f}"])
-    columns = ["pair", "tokens", "wrong before", "wrong after", "W before", "W after"]
+    columns = ["pair", "tokens", "wrong by ML", "before", "after", "W before", "W after"]
     return {"title": title, "kind": "table", "columns": columns, "cells": cells}
 
 
