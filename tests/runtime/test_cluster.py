@@ -171,13 +171,26 @@ def test_slurm_without_sbatch_is_one_line(tmp_path, monkeypatch):
         pass
 
 
+def stand_in(folder, monkeypatch, **programs):
+    """Programs of Slurm's names, as lines of bash that run in ``folder``."""
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/bash\ncd {folder}\n{text}\n")
+        (folder / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_jobs_that_slurm_does_not_take_are_one_line(tmp_path, monkeypatch, caplog):
+    stand_in(tmp_path, monkeypatch, sbatch="echo 'sbatch: error: Invalid account' >&2\nexit 1", scancel="")
+    began = time.monotonic()
+    with pytest.raises(MargoError, match="Slurm does not take the job: sbatch: error: Invalid account$"), on("slurm"):
+        pass
+    assert time.monotonic() - began < 15, "what Slurm refuses is not waited for"
+    assert "Exception" not in caplog.text
+
+
 def test_jobs_of_slurm_have_the_settings_of_the_file(tmp_path, monkeypatch):
     """With stand-ins for sbatch, which keeps the job's script and starts nothing, and for scancel."""
-    programs = {"sbatch": 'cp "$1" job.sh\necho "Submitted batch job 17"', "scancel": 'echo "$1" > ended'}
-    for name, text in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/bash\ncd {tmp_path}\n{text}\n")
-        (tmp_path / name).chmod(stat.S_IRWXU)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    stand_in(tmp_path, monkeypatch, sbatch='cp "$1" job.sh\necho "Submitted batch job 17"', scancel='echo "$1" > ended')
     (tmp_path / "slurm.toml").write_text(
         '[cluster]\nworkers = 1\nmemory = "500MB"\nqueue = "short"\naccount = "speech"\nwalltime = "00:10:00"\n'
         'interface = "lo"\n'
@@ -188,13 +201,6 @@ def test_jobs_of_slurm_have_the_settings_of_the_file(tmp_path, monkeypatch):
     for directive in ("-p short", "-A speech", "--mem=477M", "-t 00:10:00", "--cpus-per-task=1"):
         assert f"#SBATCH {directive}" in script, script
     assert (tmp_path / "ended").read_text() == "17\n", "a job that is not waited for any more is taken back"
-
-
-@pytest.mark.skipif(not shutil.which("sbatch"), reason="Slurm is not installed")
-def test_jobs_of_slurm_do_the_work(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with on("slurm", timeout=120.0) as where:
-        assert list(map_chunks(square, range(5), where)) == [0, 1, 4, 9, 16]
 
 
 def test_tls_lets_in_who_has_the_certificates_and_nobody_else(tmp_path):
