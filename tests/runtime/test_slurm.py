@@ -97,7 +97,8 @@ def awaited(program, words, seconds=60):
     raise AssertionError(f"{program} says {said!r}, not {words!r}")
 
 
-@pytest.mark.parametrize("name, more", [("train_ml", ["--iterations", "2", "--mixtures", "2"]), ("train_lme", ["--epochs", "2"])])
+@pytest.mark.parametrize("name, more", [("train_ml", ["--iterations", "2", "--mixtures", "2"]),
+                                        ("train_lme", ["--epochs", "2"])])  # fmt: skip
 def test_jobs_of_slurm_train_the_same_model(slurm, root, tmp_path, name, more):
     """By the programs themselves: workers have nothing but what is sent and what is installed."""
     folders, models = feature_folders(tmp_path), []
