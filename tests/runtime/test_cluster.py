@@ -1,11 +1,13 @@
 """Clusters: waits that end, workers that are refused or told of, Slurm (a stand-in for sbatch) and TLS."""
 
+import json
 import os
 import shutil
 import signal
 import socket
 import stat
 import subprocess
+import sys
 import threading
 import time
 from functools import partial
@@ -226,3 +228,28 @@ def test_tls_lets_in_who_has_the_certificates_and_nobody_else(tmp_path):
         assert not said, "nothing to warn of"
         with pytest.raises(MargoError, match="no scheduler answers"), on(address.replace("tls", "tcp"), timeout=2.0):
             pass
+
+
+def test_a_scheduler_that_is_killed_ends_the_run(tmp_path):
+    place_file = tmp_path / "scheduler.json"
+    common = ["--no-dashboard", "--scheduler-file", str(place_file)]
+    settings = {"scheduler": ["--host", "127.0.0.1", "--port", "0"], "worker": ["--nthreads", "1", "--no-nanny"]}
+    scheduler, worker = (
+        subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{name}", *common, *more], cwd=tmp_path,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for name, more in settings.items()
+    )  # fmt: skip
+    try:
+        while not place_file.exists():
+            time.sleep(0.1)
+        with on(json.loads(place_file.read_text())["address"], timeout=60.0) as where:
+            began = time.monotonic()
+            with pytest.raises(MargoError, match="the scheduler is gone|all its workers are gone"):
+                for n, _ in enumerate(map_chunks(time.sleep, [0.05] * 400, where)):
+                    if n == 3:
+                        scheduler.kill()
+            assert time.monotonic() - began < 90
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
