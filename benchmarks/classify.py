@@ -50,7 +50,9 @@ def em_full() -> dict:
     rng = np.random.default_rng(0)
     x, y = digits_like(rng, 20000)
     options = GmmOptions(mixtures=4, covariance="full", iterations=20, tolerance=-np.inf)
-    ours = spent(lambda: gmm.fit(x, y, options, np.random.default_rng(0)))
+
+    def margo():
+        gmm.fit(x, y, options, np.random.default_rng(0))
 
     def peer():
         for c in range(10):
@@ -60,7 +62,8 @@ def em_full() -> dict:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says that it did not converge, as asked
-        theirs = spent(peer)
+        rounds = [(spent(margo), spent(peer)) for _ in range(3)]  # in turns, so that both meet the same machine
+    ours, theirs = map(min, zip(*rounds))
     return entry("EM, 20000 x 50, 10 classes x 4 full", ours, "scikit-learn GaussianMixture", theirs)
 
 

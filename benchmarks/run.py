@@ -1,7 +1,8 @@
 """Run every benchmark of this folder, print it, compare it with the last run, and write results.json beside this file.
 
 Each module's ``entries()`` yields dicts with ``name, ours_seconds, peer, peer_seconds, ratio`` (the peer's seconds over
-ours, both measured in this run, one thread) and whatever else it measured. Name modules to run only those:
+ours, both measured in this run, one thread) and whatever else it measured; ``load`` is the machine's in the minute
+before: where it is above 1, seconds by the clock say little. Name modules to run only those:
 ``python benchmarks/run.py mfcc engine``; entries of the others stay as they were. What is slower by more than a quarter
 than in the last results, by the clock and beside its peer, is named, and the exit code is 1. ``--docs`` writes the
 results that there are to docs/benchmarks.md.
@@ -104,6 +105,7 @@ def main(names: list[str]) -> int:
     results, began = [], time.perf_counter()
     for name in names or modules:
         for entry in load(modules[name]).entries():
+            entry |= {"load": os.getloadavg()[0]}
             print(json.dumps(entry), flush=True)
             results.append(entry)
     new = {entry["name"] for entry in results}

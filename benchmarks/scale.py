@@ -22,9 +22,9 @@ from types import SimpleNamespace
 import numpy as np
 
 HOURS = (1, 100)
-SECONDS, FRAMES, DIMENSION = 10, 1000, 39  # of an utterance
+SECONDS, FRAMES, DIMENSION, SPOKEN = 10, 1000, 39, 4  # of an utterance; words that are spoken slowly
 CRITERIA = ("ml", "mce", "mmi", "lme")
-MINUTES = 60  # of the pass that workers share
+MINUTES, MIXTURES = 60, 8  # of the pass that workers share, and of its model
 WORKERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PAIRS, MEMORY_OF_PAIRS = 1_000_000, 4000  # and megabytes
 NETWORK = 1e9 / 8  # bytes a second of a cluster's network, 1 Gbit/s, for the simulation beyond this machine
@@ -59,9 +59,10 @@ def peak() -> float:
 
 
 # -- synthetic speech --------------------------------------------------------------------------------------------------
-def model(words: int = 5, states: int = 4):
-    """Connected words, one Gaussian a state, far enough apart to be told."""
+def model(mixtures: int = 1, words: int = 5, states: int = 4):
+    """Connected words, far enough apart to be told."""
     from margo.gaussian.pool import GaussianPool
+    from margo.gaussian.splitting import split
     from margo.model.grammar import grammar
     from margo.model.hmm import flat_start, whole_words
 
@@ -72,7 +73,7 @@ def model(words: int = 5, states: int = 4):
     number = hmms.pool.n_states
     pool = GaussianPool(rng.normal(0, 0.7, (number, DIMENSION)), np.ones((number, DIMENSION)), np.zeros(number),
                         np.arange(number + 1))  # fmt: skip
-    return replace(hmms, pool=pool)
+    return replace(hmms, pool=split(pool, mixtures))
 
 
 def corpus(folder: Path, hours: float):
@@ -83,7 +84,7 @@ def corpus(folder: Path, hours: float):
     count, distinct = round(3600 * hours / SECONDS), round(3600 * min(hours, 1) / SECONDS)
     words, matrices = [], []
     for number in range(distinct):
-        spoken = [hmms.words[index] for index in rng.integers(0, len(hmms.words), 12)]
+        spoken = [hmms.words[index] for index in rng.integers(0, len(hmms.words), SPOKEN)]
         states = np.concatenate([hmms.units[hmms.unit_index[word]].states for word in spoken])
         states = np.sort(np.concatenate([np.arange(len(states)), rng.integers(0, len(states), FRAMES - len(states))]))
         path = np.concatenate([hmms.units[hmms.unit_index[word]].states for word in spoken])[states]
@@ -109,11 +110,11 @@ def criterion_of(name: str):
     return kind(options())
 
 
-def train_pass(name: str, folder: Path, where=None) -> float:
+def train_pass(name: str, folder: Path, where=None, mixtures: int = 1) -> float:
     """Seconds of a pass of a criterion and of the step after it (of LME without the search that judges the step)."""
     from margo.tasks import speech
 
-    hmms, criterion = model(), criterion_of(name)
+    hmms, criterion = model(mixtures), criterion_of(name)
     data = speech.read(folder)
     step = SimpleNamespace(say=print, log=print, name=name, out=folder)
     began = time.perf_counter()
@@ -185,8 +186,8 @@ def workers() -> list[dict]:
     guess = {1: simulate(facts["chunk"], 1, 0.0, facts["reduce"]),  # without a process, nothing is sent
              2: simulate(facts["chunk"], 2, facts["send"], facts["reduce"])}  # fmt: skip
     wide = facts["bytes"] / NETWORK
-    found = [entry(f"ML over {MINUTES} minutes, {kind} 2", taken[f"{kind} 2"], f"{kind} 1", taken[f"{kind} 1"])
-             for kind in ("nj", "dask")]  # fmt: skip
+    name = f"ML over {MINUTES} minutes, {MIXTURES} mixtures"
+    found = [entry(f"{name}, {kind} 2", taken[f"{kind} 2"], f"{kind} 1", taken[f"{kind} 1"]) for kind in ("nj", "dask")]
     for jobs in (1, 2):
         found.append(entry(f"simulation of nj {jobs}", guess[jobs], f"measured, nj {jobs}", taken[f"nj {jobs}"]))
     more = simulate_all(facts, 100, wide)
@@ -203,7 +204,7 @@ def measure_chunks(folder: str) -> dict:
 
     from margo.tasks import speech
 
-    data, criterion, hmms = speech.read(folder), criterion_of("ml"), model()
+    data, criterion, hmms = speech.read(folder), criterion_of("ml"), model(MIXTURES)
     work = partial(speech.on_chunk, partial(criterion.accumulate, criterion.begin(hmms)), hmms)
     work((data.chunks[0],))
     chunk, stats = [], []
@@ -231,8 +232,8 @@ def measure_jobs(kind: str, jobs: int, folder: str) -> dict:
     from margo.runtime.parallel import place
 
     def run(where):
-        train_pass("ml", Path(folder), where)  # workers start, code is compiled
-        return min(train_pass("ml", Path(folder), where) for _ in range(2))
+        train_pass("ml", Path(folder), where, MIXTURES)  # workers start, code is compiled
+        return min(train_pass("ml", Path(folder), where, MIXTURES) for _ in range(2))
 
     if kind == "nj":
         with place(jobs) as where:

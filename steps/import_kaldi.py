@@ -27,6 +27,7 @@ def run(options: Options, step):
     from margo.errors import MargoError, refuse
     from margo.formats.ctm import write_ctm
     from margo.formats.features import read_options, write_ark
+    from margo.formats.kaldi_alignments import read_alignments
     from margo.formats.kaldi_models import transitions_of
     from margo.formats.models import write_model
     from margo.tasks import kaldi_exchange as kaldi
@@ -40,7 +41,7 @@ def run(options: Options, step):
     if options.ali is None:
         return
     ids, done, faults = transitions_of(hmms), [], []
-    for name, sequence in kaldi.read_alignments(step.input_file(options.ali)).items():
+    for name, sequence in read_alignments(step.input_file(options.ali)).items():
         try:
             states, units = kaldi.states_and_units(ids, sequence)
         except MargoError as error:

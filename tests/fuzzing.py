@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -427,6 +428,12 @@ def model_cases() -> dict[str, Case]:
     }
 
 
+def read_alignments_in(name: str, folder: Path):
+    from margo.formats.kaldi_alignments import read_alignments
+
+    return read_alignments(folder / name)
+
+
 def speech_cases() -> dict[str, Case]:
     import kaldiio
 
@@ -475,6 +482,16 @@ def speech_cases() -> dict[str, Case]:
     cases |= {
         f"read_cmvn {name}": Case(stats, name, features.read_cmvn, kind)
         for name, kind in (("cmvn.scp", "text"), ("c.ark", "bytes"))
+    }
+    ali = b"".join(name + ark(np.array([1, 2, 2, 4], np.int32))[2:] for name in (b"u1 ", b"u2 "))
+    runs = b"".join(b"u%d 1 2 2 4\n" % n for n in range(40))
+    cases |= {
+        f"read_alignments {name}": Case({name: raw}, name, partial(read_alignments_in, name), kind)
+        for name, raw, kind in (
+            ("ali.ark", ali, "bytes"),
+            ("ali.txt", runs, "text"),
+            ("ali.gz", gzip.compress(runs, mtime=0), "gz"),
+        )
     }
     cases |= {f"read_matrix{kind}": Case({"f.ark": raw}, "f.ark", matrix, "bytes") for kind, raw in arks.items()}
     return cases | {
@@ -550,7 +567,7 @@ def run_cases() -> dict[str, Case]:
         values, faults = {}, set()
         for name, kind in kinds.items():
             more, wrong = options.read_conf(
-                folder / "c.toml", name, kind, dict.fromkeys(kinds, ROOT / "steps" / "show.py")
+                folder / "c.toml", name, kind, {each: ROOT / "steps" / f"{each}.py" for each in kinds}
             )
             values[name], faults = more, faults | set(wrong)
         if faults:
@@ -664,8 +681,10 @@ def fuzz(seed: int, count: int, only: str = "") -> list[dict]:
     with tempfile.TemporaryDirectory() as top:
         for number, (name, case) in enumerate(cases.items()):
             put(case, Path(top) / str(number))
-            if reason := outcome(case, Path(top) / str(number)):
-                wrong.append({"case": f"{name} as it should be", "reason": reason})
+            try:
+                case.read(Path(top) / str(number))
+            except Exception:
+                wrong.append({"case": f"{name} as it should be", "reason": traceback.format_exc()[-1500:]})
         for number in range(count):
             place = number % len(cases)
             name, case = list(cases.items())[place]

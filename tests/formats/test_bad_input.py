@@ -21,6 +21,7 @@ from margo.formats import ctm, datadir, features, htk, plots, reading, samples, 
 from margo.formats.atomic import read_npz
 from margo.formats.audio import audio_info, read_audio
 from margo.formats.corpora import files_below
+from margo.formats.kaldi_alignments import read_alignments
 from margo.formats.textgrid import read_textgrid
 from margo.runtime import options, record
 
@@ -237,6 +238,71 @@ TEXTS = {
 def test_what_is_not_utf8_is_told_with_line_and_column(tmp_path, read, raw, says):
     (tmp_path / "file").write_bytes(raw)
     refused(read, tmp_path / "file", says)
+
+
+@pytest.mark.parametrize(("read", "raw", "says"), [
+    (transcripts.read_transcripts, b"u1 one\nu2 tw\0o\n", "2: byte 0x00 at column 6 is not text"),
+    (tables.read_csv, b"a,label\n1,2\n3,\0\n", "line 3: byte 0x00 at column 3 is not text"),
+    (ctm.read_ctm, b"u1 1 0 1 a\0\n", "line 1: byte 0x00 at column 11 is not text"),
+    (transcripts.read_transcripts, b"u1 one\ru2 two\r", "1: a carriage return at column 7, expected line feeds"),
+    (ctm.read_ctm, b"u1 1 0 1 a\ru1 1 1 1 b\n", "1: a carriage return at column 11"),
+])  # fmt: skip
+def test_what_is_no_text_and_lines_that_end_in_carriage_returns_are_told(tmp_path, read, raw, says):
+    (tmp_path / "file").write_bytes(raw)
+    refused(read, tmp_path / "file", says)
+
+
+def odd_place(path, kind):
+    """Something that is not a file, at ``path``."""
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path.name if kind == "loop" else "nowhere")
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "loop", "dangling"])
+@pytest.mark.parametrize("name", ["segments", "spk2gender", "text"])
+def test_what_has_the_name_of_a_table_and_is_no_file_is_not_passed_over(tmp_path, name, kind):
+    """Without its segments a folder would be another one: whole recordings."""
+    for table, raw in {"a.wav": wav(), "wav.scp": b"u1 a.wav\n", "text": b"u1 one\n", "utt2spk": b"u1 s1\n"}.items():
+        (tmp_path / table).write_bytes(raw)
+    datadir.read(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    odd_place(tmp_path / name, kind)
+    with pytest.raises(MargoError, match=f"{name}: "):
+        datadir.read(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "loop", "dangling"])
+def test_a_record_of_features_that_is_no_file_is_not_passed_over(tmp_path, kind):
+    features.write_ark(tmp_path / "feats.ark", tmp_path / "feats.scp", [("u", np.ones((3, 2), np.float32))])
+    assert features.read_options(tmp_path)["dimension"] == 2
+    odd_place(tmp_path / "mfcc.json", kind)
+    with pytest.raises(MargoError, match="mfcc.json: "):
+        features.read_options(tmp_path)
+
+
+ALIGNMENTS = {
+    "bomb.gz": (gzip.compress(b"u1 " + b"7 " * 3_000_000), "more than 4194304 bytes in a packed file"),
+    "cut.gz": (gzip.compress(b"u1 1 2\n" * 99)[:-9], "cannot be read as alignments"),
+    "superscript.txt": ("u1 1 ²\n".encode(), "line 1: u1: expected transition-ids"),
+    "long.txt": (b"u1 " + b"9" * 5000, "line 1: u1: expected transition-ids"),
+    "latin.txt": (b"u1 1\nu\xe9 1\n", "line 2: byte 0xe9 at column 2"),
+    "twice.txt": (b"u1 1\nu1 2\n", "line 2: u1 is there already"),
+    "many.ark": (b"u1 \0B\4\xff\xff\xff\x7f", "byte 0: 2147483647 integers, expected 0 to 0"),
+    "few.ark": (b"u1 \0B\4\xff\xff\xff\xff", "byte 0: -1 integers"),
+    "eight.ark": (b"u1 \0B\4\1\0\0\0\x08\1\0\0\0", "numbers of another size"),
+    "second.ark": (b"u1 \0B\4\0\0\0\0u2 \0BFM ", "byte 10: expected a name and a vector"),
+}
+
+
+@pytest.mark.parametrize("name", ALIGNMENTS)
+def test_spoilt_alignments_of_kaldi_are_refused(tmp_path, name):
+    raw, says = ALIGNMENTS[name]
+    (tmp_path / name).write_bytes(raw)
+    refused(read_alignments, tmp_path / name, says)
 
 
 def test_what_is_not_utf8_in_score_folders_is_told(tmp_path):

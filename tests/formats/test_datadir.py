@@ -98,7 +98,7 @@ STRUCTURE = {
     "duplicate": ("text", b"a-2 one", b"a-1 one", "duplicate key", "text:2: a-1"),
     "empty transcript": ("text", b"a-2 one two", b"a-2", "empty transcript", "text:2: a-2"),
     "empty value": ("wav.scp", None, b"a-1 \n", "empty value", "wav.scp:1: a-1"),
-    "no utf-8": ("text", b"a-2 one", b"a-2 \xe9ne", "not UTF-8", "text:2: byte 0xe9 at column 5"),
+    "no utf-8": ("text", b"a-2 one", b"a-2 \xe9ne", "not text", "text:2: byte 0xe9 at column 5"),
     "empty file": ("text", None, b"\r\n", "empty file", "text"),
     "missing in text": ("text", b"a-2 one two\n", b"", "utterance missing in text", "a-2 (it is in utt2spk)"),
     "missing in wav.scp": ("text", b"a-2 one", b"c-1 x\na-2 one", "utterance missing in wav.scp", "c-1 (it is in"),

@@ -21,7 +21,7 @@ def test_keyed_lines_have_their_numbers_and_the_first_of_a_key_holds(tmp_path):
     told = []
     table = read_keyed(tmp_path / "text", lambda *fault: told.append(fault))
     assert table == {"b": (1, "one  two"), "a": (3, "")}
-    assert told == [("duplicate key", 4, "b is there already"), ("not UTF-8", 5, "byte 0xe9 at column 3 is not UTF-8")]
+    assert told == [("duplicate key", 4, "b is there already"), ("not text", 5, "byte 0xe9 at column 3 is not UTF-8")]
 
 
 def test_a_long_list_of_faults_is_counted_whole_and_shown_in_part():

@@ -1,11 +1,13 @@
 """Clusters: waits that end, workers that are refused or told of, Slurm (a stand-in for sbatch) and TLS."""
 
+import json
 import os
 import shutil
 import signal
 import socket
 import stat
 import subprocess
+import sys
 import threading
 import time
 from functools import partial
@@ -171,13 +173,26 @@ def test_slurm_without_sbatch_is_one_line(tmp_path, monkeypatch):
         pass
 
 
+def stand_in(folder, monkeypatch, **programs):
+    """Programs of Slurm's names, as lines of bash that run in ``folder``."""
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/bash\ncd {folder}\n{text}\n")
+        (folder / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_jobs_that_slurm_does_not_take_are_one_line(tmp_path, monkeypatch, caplog):
+    stand_in(tmp_path, monkeypatch, sbatch="echo 'sbatch: error: Invalid account' >&2\nexit 1", scancel="")
+    began = time.monotonic()
+    with pytest.raises(MargoError, match="Slurm does not take the job: sbatch: error: Invalid account$"), on("slurm"):
+        pass
+    assert time.monotonic() - began < 15, "what Slurm refuses is not waited for"
+    assert "Exception" not in caplog.text
+
+
 def test_jobs_of_slurm_have_the_settings_of_the_file(tmp_path, monkeypatch):
     """With stand-ins for sbatch, which keeps the job's script and starts nothing, and for scancel."""
-    programs = {"sbatch": 'cp "$1" job.sh\necho "Submitted batch job 17"', "scancel": 'echo "$1" > ended'}
-    for name, text in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/bash\ncd {tmp_path}\n{text}\n")
-        (tmp_path / name).chmod(stat.S_IRWXU)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    stand_in(tmp_path, monkeypatch, sbatch='cp "$1" job.sh\necho "Submitted batch job 17"', scancel='echo "$1" > ended')
     (tmp_path / "slurm.toml").write_text(
         '[cluster]\nworkers = 1\nmemory = "500MB"\nqueue = "short"\naccount = "speech"\nwalltime = "00:10:00"\n'
         'interface = "lo"\n'
@@ -188,13 +203,6 @@ def test_jobs_of_slurm_have_the_settings_of_the_file(tmp_path, monkeypatch):
     for directive in ("-p short", "-A speech", "--mem=477M", "-t 00:10:00", "--cpus-per-task=1"):
         assert f"#SBATCH {directive}" in script, script
     assert (tmp_path / "ended").read_text() == "17\n", "a job that is not waited for any more is taken back"
-
-
-@pytest.mark.skipif(not shutil.which("sbatch"), reason="Slurm is not installed")
-def test_jobs_of_slurm_do_the_work(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with on("slurm", timeout=120.0) as where:
-        assert list(map_chunks(square, range(5), where)) == [0, 1, 4, 9, 16]
 
 
 def test_tls_lets_in_who_has_the_certificates_and_nobody_else(tmp_path):
@@ -220,3 +228,28 @@ def test_tls_lets_in_who_has_the_certificates_and_nobody_else(tmp_path):
         assert not said, "nothing to warn of"
         with pytest.raises(MargoError, match="no scheduler answers"), on(address.replace("tls", "tcp"), timeout=2.0):
             pass
+
+
+def test_a_scheduler_that_is_killed_ends_the_run(tmp_path):
+    place_file = tmp_path / "scheduler.json"
+    common = ["--no-dashboard", "--scheduler-file", str(place_file)]
+    settings = {"scheduler": ["--host", "127.0.0.1", "--port", "0"], "worker": ["--nthreads", "1", "--no-nanny"]}
+    scheduler, worker = (
+        subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{name}", *common, *more], cwd=tmp_path,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for name, more in settings.items()
+    )  # fmt: skip
+    try:
+        while not place_file.exists():
+            time.sleep(0.1)
+        with on(json.loads(place_file.read_text())["address"], timeout=60.0) as where:
+            began = time.monotonic()
+            with pytest.raises(MargoError, match="the scheduler is gone|all its workers are gone"):
+                for n, _ in enumerate(map_chunks(time.sleep, [0.05] * 400, where)):
+                    if n == 3:
+                        scheduler.kill()
+            assert time.monotonic() - began < 90
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()

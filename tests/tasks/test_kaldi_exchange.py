@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
+from margo.formats.kaldi_alignments import read_alignments
 from margo.formats.kaldi_models import transitions_of
 from margo.model.hmm import flat_start, whole_words
 from margo.search.viterbi import Segment
-from margo.tasks.kaldi_exchange import read_alignments, states_and_units, transition_ids
+from margo.tasks.kaldi_exchange import states_and_units, transition_ids
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ fewer samples than its header promises is refused, not read in part, and so are 
 import subprocess
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 
@@ -27,6 +26,7 @@ BYTE_ORDERS = {"01": "LITTLE", "0123": "LITTLE", "012": "LITTLE", "10": "BIG", "
 LOWEST_RATE, HIGHEST_RATE = 1000, 1_000_000  # Hz
 PACKED = 100  # samples that a byte may hold; codecs for speech come to 64
 BLOCK = 1 << 20  # samples read at once
+SMALL = 1 << 16  # bytes of a file that is read at once: of many short recordings, each call to the system counts
 LARGEST_SAMPLE = 32767
 OVERSHOOT = 0.5  # seconds a segment may end after its recording
 
@@ -83,8 +83,9 @@ def read_audio(source, *, offset: float = 0.0, duration: float | None = None, ra
 
 
 def _check_finite(samples: np.ndarray, name: str) -> None:
-    bad = np.flatnonzero(~np.isfinite(samples))
-    if len(bad):
+    finite = np.isfinite(samples)
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
         raise MargoError(f"{name}: {len(bad)} of {len(samples)} samples are NaN or infinite, the first is {bad[0]}")
 
 
@@ -117,10 +118,14 @@ def run_pipe(command: str) -> bytes:
 
 def _open(source, name: str):
     file = BytesIO(source) if isinstance(source, bytes) else open_file(source)
-    if not size_of(file):
+    size = size_of(file)
+    if not size:
         file.close()
         raise MargoError(f"{name}: is empty (0 bytes)")
-    return file
+    if size > SMALL or isinstance(source, bytes):
+        return file
+    with file, reading(name):
+        return BytesIO(file.read())
 
 
 def _is_sphere(file) -> bool:
@@ -305,7 +310,7 @@ def cut(samples: np.ndarray, rate: int, offset: float, duration: float | None, n
 def read_recording(path_or_pipe: str, allow_pipes: bool = False, **how) -> tuple[np.ndarray, int]:
     """:func:`read_audio` of a ``wav.scp`` value: a path, or where allowed a command that ends in ``|``."""
     if not path_or_pipe.rstrip().endswith("|"):
-        return read_audio(Path(path_or_pipe), **how)
+        return read_audio(path_or_pipe, **how)
     if not allow_pipes:
         raise MargoError(f"{path_or_pipe}: commands are not run unless pipes are allowed")
     return read_audio(run_pipe(path_or_pipe), name=path_or_pipe, **how)

@@ -13,7 +13,7 @@ unsorted tables              accepted; a DataDir is sorted by utterance name (by
 CRLF line ends, UTF-8 mark   accepted, removed
 blank lines                  accepted, skipped
 duplicate key                fault: the second line is named, the first holds
-not UTF-8                    fault with file and line
+not text (UTF-8)             fault with file and line
 missing file                 fault: ``text``, and ``wav.scp`` or ``feats.scp``, are needed; ``utt2spk`` or ``spk2utt``
 empty file, empty value      fault with file (and line); so is a transcript without words
 utterance missing in a file  fault, in whichever file it lacks; ``spk2utt`` must agree with ``utt2spk``
@@ -211,7 +211,7 @@ def _unwritable(rows: list[Utterance]) -> list[str]:
 
 def _table(folder: Path, name: str, faults: _Faults) -> dict[str, str] | None:
     """``key -> rest of line`` of one table; None if the file is absent."""
-    if not (folder / name).is_file():
+    if not os.path.lexists(folder / name):  # whatever else has its name is refused, not passed over
         return None
     wrong = []
     table = read_keyed(folder / name, lambda kind, number, words: wrong.append((kind, f"{name}:{number}: {words}")))

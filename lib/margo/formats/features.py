@@ -217,7 +217,7 @@ def _values(file, kind, shape: tuple[int, ...], size: int) -> np.ndarray:
 def read_options(folder) -> dict:
     """How the features of ``folder`` were made; of features that came ready-made, their dimension."""
     path = Path(folder) / RECORD
-    if not path.is_file():
+    if not os.path.lexists(path):
         place = next(iter(read_scp(folder).values()))
         return describe_given(read_matrix(place, allow_missing=True).shape[1])
     record = read_json(path, "a record of features", {"dimension": int})

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import tomllib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError, refuse
@@ -86,26 +86,37 @@ def check_inflation(path, declared: int, size: int) -> None:
 def read_text(path, what: str = "", most: int | None = None) -> str:
     """The file's text without a byte-order mark; ``what`` says in the message as what it was read."""
     raw = read_bytes(path, most)
-    try:
-        return raw.decode().removeprefix(MARK)
-    except UnicodeDecodeError as error:
-        line, words = raw.count(b"\n", 0, error.start) + 1, not_utf8(raw.split(b"\n")[raw.count(b"\n", 0, error.start)])
-        raise MargoError(f"{path}: cannot be read{what and f' as {what}'} (line {line}: {words})") from None
+    if b"\0" not in raw:
+        with suppress(UnicodeDecodeError):
+            return raw.decode().removeprefix(MARK)
+    faults = ((number, not_text(line)) for number, line in enumerate(raw.split(b"\n"), 1))
+    number, words = next(each for each in faults if each[1])
+    raise MargoError(f"{path}: cannot be read{what and f' as {what}'} (line {number}: {words})")
 
 
-def not_utf8(line: bytes) -> str:
-    """Where ``line`` is not UTF-8; empty where it is."""
+def not_text(line: bytes) -> str:
+    """Where ``line`` is not UTF-8, or holds a NUL, which no name of a file may; empty where it is text."""
     try:
         line.decode()
+        at, words = line.find(b"\0"), "is not text"
     except UnicodeDecodeError as error:
-        column = len(line[: error.start].decode()) + 1
-        return f"byte 0x{line[error.start]:02x} at column {column} is not UTF-8"
-    return ""
+        at, words = error.start, "is not UTF-8"
+    return "" if at < 0 else f"byte 0x{line[at]:02x} at column {len(line[:at].decode()) + 1} {words}"
 
 
 def read_lines(path) -> list[tuple[int, str]]:
     """``(number, line)`` of every line that is not blank."""
-    return [(number, line) for number, line in enumerate(read_text(path).split("\n"), 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(read_text(path).split("\n"), 1) if line.strip()]
+    for number, line in lines:
+        if words := lone_return(line.encode()):
+            raise MargoError(f"{path}:{number}: {words}")
+    return lines
+
+
+def lone_return(line: bytes) -> str:
+    """Where in ``line`` is a carriage return that does not end it: in files with those alone, all lines are one."""
+    at = line.find(b"\r", 0, len(line.rstrip()))
+    return "" if at < 0 else f"a carriage return at column {len(line[:at].decode()) + 1}, expected line feeds"
 
 
 def read_rows(path, delimiter: str = ",") -> list[tuple[int, list[str]]]:
@@ -216,16 +227,15 @@ def _spoken(shape) -> str:
 def read_keyed(path, fault) -> dict[str, tuple[int, str]]:
     """``key -> (line number, rest of the line)`` of a table of Kaldi's text form.
 
-    Blank lines, CRLF and a byte-order mark are accepted; of bytes that are not UTF-8, and a key that is there already,
-    ``fault(kind, number, words)`` is told.
+    Blank lines, CRLF and a byte-order mark are accepted; of bytes that are not text, other carriage returns, and a key
+    that is there already, ``fault(kind, number, words)`` is told.
     """
     table: dict[str, tuple[int, str]] = {}
     for number, raw in enumerate(read_bytes(path).removeprefix(MARK.encode()).split(b"\n"), start=1):
-        try:
-            key, *rest = raw.decode().strip().split(maxsplit=1) or [""]
-        except UnicodeDecodeError:
-            fault("not UTF-8", number, not_utf8(raw))
+        if words := not_text(raw) or lone_return(raw):
+            fault("not text", number, words)
             continue
+        key, *rest = raw.decode().strip().split(maxsplit=1) or [""]
         if key in table:
             fault("duplicate key", number, f"{key} is there already")
         elif key:

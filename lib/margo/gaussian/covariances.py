@@ -157,16 +157,19 @@ class Full(Covariances):
 
     def log_densities(self, x, means) -> np.ndarray:
         """Rows and columns of missing values are dropped, pattern by pattern."""
+        from scipy.linalg.blas import dtrmm
+        from scipy.linalg.lapack import dtrtri
+
         log_p = np.empty((len(x), len(means)))
         for rows, seen in patterns(x):
-            part, d = x[np.ix_(rows, seen)], int(seen.sum())
+            part, d = x if seen.all() and len(rows) == len(x) else x[np.ix_(rows, seen)], int(seen.sum())
             factors = np.linalg.cholesky(self.matrices[:, seen][:, :, seen])
             half_log_det = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
             if len(rows) > d:  # enough samples to pay for the inverses: one product a Gaussian
                 quadratic = np.empty((len(rows), len(means)))
-                for k, inverse in enumerate(np.linalg.inv(factors)):
-                    z = (part - means[k, seen]) @ inverse.T
-                    quadratic[:, k] = np.einsum("nd,nd->n", z, z)
+                for k, factor in enumerate(factors):
+                    z = dtrmm(1.0, dtrtri(factor, lower=1)[0], (part - means[k, seen]).T, lower=1, overwrite_b=1)
+                    quadratic[:, k] = np.einsum("dn,dn->n", z, z)
             else:
                 delta = (part[None] - means[:, None, seen]).transpose(0, 2, 1)
                 quadratic = (np.linalg.solve(factors, delta) ** 2).sum(axis=1).T

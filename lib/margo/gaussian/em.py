@@ -11,7 +11,7 @@ import numpy as np
 from margo.errors import MargoError
 from margo.gaussian.covariances import FITTED, Diagonal, Full, LowRank, low_rank
 from margo.gaussian.kmeans import any_points, distinct_points, far_points, kmeans
-from margo.gaussian.mixtures import responsibilities
+from margo.gaussian.mixtures import by_mixture
 from margo.gaussian.moments import Moments
 from margo.gaussian.pool import GaussianPool
 from margo.knobs import Knobs, knob
@@ -131,13 +131,16 @@ def _assigned(pool: GaussianPool, x, assigned, spread, options: EmOptions, ridge
 
 def iterate(pool: GaussianPool, x, y, options: EmOptions, ridge: float, floor=0.0):
     """One EM iteration: the new pool, and the mean ``log p(x | c)`` of the one given."""
-    moments, log_p = None, []
-    for part in parts(pool, x):
-        posteriors, likely = responsibilities(pool, x[part], y[part])
-        own = expected(pool, x[part], posteriors)
-        moments = own if moments is None else moments + own
-        log_p.append(likely)
-    return maximise(pool, moments, options, ridge, floor), np.concatenate(log_p).mean()
+    log_p, centre = np.empty(len(x)), centre_of(pool)
+    K, sums = pool.n_gaussians, pool.covariances.shape
+    moments = Moments(centre, np.zeros(K), np.zeros((K, pool.dimension)), np.zeros(sums))
+    for rows in parts(pool, x):
+        for own, samples, part, shares, log_s in by_mixture(pool, x[rows], y[rows]):
+            log_p[rows][own] = log_s
+            seen = pool.covariances.take(part).moments(samples, pool.means[part], shares, centre)
+            for name in ("occupancy", "first", "second"):
+                getattr(moments, name)[part] += getattr(seen, name)
+    return maximise(pool, moments, options, ridge, floor), log_p.mean()
 
 
 def parts(pool: GaussianPool, x) -> list[slice]:
@@ -147,10 +150,15 @@ def parts(pool: GaussianPool, x) -> list[slice]:
 
 
 def expected(pool: GaussianPool, x, weights) -> Moments:
-    """Expected moments of samples [N, D] with ``weights[N, K]``, about the pool's centre where that is far from the
-    origin: sums of samples near it lose no digits as they are."""
+    """Expected moments of samples [N, D] with ``weights[N, K]``."""
+    return pool.covariances.moments(x, pool.means, weights, centre_of(pool))
+
+
+def centre_of(pool: GaussianPool) -> np.ndarray:
+    """What moments [D] are taken about: the pool's centre where that is far from the origin; sums of samples near it
+    lose no digits as they are."""
     far = np.abs(pool.centre) > FAR * np.sqrt(pool.variances.max(axis=0))
-    return pool.covariances.moments(x, pool.means, weights, np.where(far, pool.centre, 0.0))
+    return np.where(far, pool.centre, 0.0)
 
 
 def maximise(pool: GaussianPool, moments: Moments, options: EmOptions, ridge: float, floor=0.0) -> GaussianPool:

@@ -41,9 +41,18 @@ def responsibilities(pool: GaussianPool, x, y):
     """``p(k | x, s)`` of the Gaussians of each sample's own mixture ``y[N]``, [N, K], zero elsewhere; and
     ``log p(x | s)`` [N]."""
     posteriors, log_p = np.zeros((len(x), pool.n_gaussians)), np.empty(len(x))
-    for s in range(pool.n_states):
-        own, part = y == s, slice(pool.offsets[s], pool.offsets[s + 1])
-        log_k = pool.covariances.take(part).log_densities(x[own], pool.means[part]) + pool.log_weights[part]
-        log_p[own] = np.logaddexp.reduce(log_k, axis=1)
-        posteriors[own, part] = np.exp(log_k - log_p[own, None])
+    for own, _, part, shares, log_s in by_mixture(pool, x, y):
+        posteriors[own, part], log_p[own] = shares, log_s
     return posteriors, log_p
+
+
+def by_mixture(pool: GaussianPool, x, y):
+    """Of each mixture s: the rows of its samples, these, the slice of its Gaussians, their shares ``p(k | x, s)``, and
+    ``log p(x | s)``: samples meet no Gaussians but those of their own mixture ``y[N]``."""
+    for s in range(pool.n_states):
+        own, part = np.flatnonzero(y == s), slice(pool.offsets[s], pool.offsets[s + 1])
+        samples = x[own]
+        log_k = pool.covariances.take(part).log_densities(samples, pool.means[part]) + pool.log_weights[part]
+        log_s, shares = share_components(log_k, np.array([0, log_k.shape[1]]))
+        yield own, samples, part, shares, log_s[:, 0]
+

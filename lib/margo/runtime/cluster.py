@@ -135,6 +135,8 @@ class Dask:
         began = told = time.monotonic()
         while not (workers := self.workers()):
             now = time.monotonic()
+            if refused := getattr(self.jobs, "refused", ""):
+                raise MargoError(f"{self.name}: Slurm does not take the job: {refused}")
             if now - began >= self.timeout:
                 gone = "all its workers are gone" if self.known else "it has no workers"
                 raise MargoError(f"{self.name}: {gone}, after {self.timeout:g} s (--cluster-timeout): start some, or "
@@ -218,12 +220,25 @@ def slurm(options: ClusterOptions, name: str, security):
         raise MargoError(f"{name}: no sbatch on {socket.gethostname()}: run this where jobs of Slurm are submitted, or "
                          "use --nj")  # fmt: skip
     try:
-        from dask_jobqueue import SLURMCluster
+        from dask_jobqueue.slurm import SLURMCluster, SLURMJob
     except ImportError:
         raise MargoError(f"{name} needs dask-jobqueue: pip install 'margo-speech[cluster]'") from None
+    from distributed import Status
+
+    class Jobs(SLURMCluster):
+        refused = ""  # what sbatch said of the last job that it did not take
+
+        class job_cls(SLURMJob):
+            async def start(self):
+                try:
+                    await super().start()
+                except RuntimeError as error:  # Dask alone would print it again and again, and fail to close
+                    self.status = Status.running  # as Dask expects of all; its workers never come
+                    Jobs.refused = " ".join(str(error).rpartition("stderr:")[2].split())
+
     given = {key: getattr(options, key) for key in ("queue", "account", "walltime", "interface")}
-    cluster = SLURMCluster(cores=options.cores, processes=options.cores, memory=options.memory, security=security,
-                           local_directory=os.environ.get("TMPDIR"), protocol="tls://" if security else None,
-                           **{key: value for key, value in given.items() if value})  # fmt: skip
+    cluster = Jobs(cores=options.cores, processes=options.cores, memory=options.memory, security=security,
+                   local_directory=os.environ.get("TMPDIR"), protocol="tls://" if security else None,
+                   **{key: value for key, value in given.items() if value})  # fmt: skip
     cluster.adapt(minimum_jobs=1, maximum_jobs=options.workers)
     return cluster

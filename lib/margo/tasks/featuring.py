@@ -1,5 +1,6 @@
 """A data folder to features, a chunk of utterances at a time."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -179,7 +180,7 @@ def _piece(samples: np.ndarray, rate: int, utterance: Utterance) -> np.ndarray:
 def _given(data: DataDir, options: MfccOptions) -> tuple[dict, Iterator[Made]]:
     """The record of ready-made features and the features, normalised where that is asked."""
     record = features.read_options(data.folder)
-    stats, there = None, (data.folder / "cmvn.scp").is_file()
+    stats, there = None, os.path.lexists(data.folder / "cmvn.scp")
     if there and options.cmvn == "none":
         raise MargoError(f"{data.folder}: has cmvn.scp, expected --cmvn speaker to apply it, or a folder without it")
     if options.cmvn == "speaker":

@@ -1,13 +1,12 @@
 """Kaldi's text models and alignments to margo's folders and back."""
 
-import gzip
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from margo.errors import MargoError, refuse
+from margo.errors import MargoError
 from margo.formats.atomic import write_text
 from margo.formats.ctm import read_ctm
 from margo.formats.features import read_scp, read_vector
@@ -41,27 +40,6 @@ def export_model(hmms: HmmSet, place) -> None:
         write_text(place(name), "".join(f"{symbol} {n}\n" for n, symbol in enumerate(["<eps>", *names])))
     sure = all(len(ways) == 1 and ways[0].log_prob == 0 for ways in hmms.lexicon.values())
     write_lexicon(place("lexicon.txt" if sure else "lexiconp.txt"), hmms.lexicon)
-
-
-def read_alignments(path) -> dict[str, np.ndarray]:
-    """Transition-ids [T] of each utterance: a list (.scp), an archive, or text, also packed (.gz)."""
-    path = Path(path)
-    if path.suffix == ".scp":
-        return {name: read_vector(place) for name, place in read_scp(path.parent, path.name).items()}
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except OSError as error:
-        raise MargoError(f"{path}: cannot be read ({error})") from None
-    if b"\0B" in data[:1000]:
-        from io import BytesIO
-
-        from kaldiio import load_ark
-
-        return {name: np.asarray(vector, np.int32) for name, vector in load_ark(BytesIO(data))}
-    rows = [line.split() for line in data.decode().splitlines() if line.strip()]
-    wrong = [row[0] for row in rows if not all(word.isdigit() for word in row[1:])]
-    refuse([f"{name}: expected transition-ids" for name in wrong], str(path), most=10)
-    return {row[0]: np.array(row[1:], np.int32) for row in rows}
 
 
 def states_and_units(ids: Transitions, sequence: np.ndarray) -> tuple[np.ndarray, list[Segment]]:

@@ -6,6 +6,7 @@ on.
 """
 
 import operator
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class Speech:
 def read(folder) -> Speech:
     """The feature folder, with every fault named at once."""
     folder = Path(folder)
-    if (folder / "cmvn.scp").is_file():
+    if os.path.lexists(folder / "cmvn.scp"):
         raise MargoError(f"{folder}: has cmvn.scp, which is not applied here: make_mfcc --cmvn speaker applies it")
     places = features.read_scp(folder)
     data, made = datadir.read(folder), features.read_options(folder)
