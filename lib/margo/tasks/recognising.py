@@ -188,7 +188,7 @@ class Recogniser:
             raise MargoError(f"{name}: {len(x)} frames are too few for any word of the model")
         if (quiet := quiet_score(self.graph, self.pause, scores)) >= path.score:
             return Heard(scores, None, quiet, [], np.empty(0))
-        odds = word_odds(evidence(self.graph, scores, path), self.belief)
+        odds = word_odds(evidence(self.graph, scores, path, x), self.belief)
         sure = confidences(self.weighed, scores, path.words, self.scale) * odds
         words = self._told(path, boundary_times(self.hmms.meta["features"], len(x)), sure)
         return Heard(scores, path, path.score, words, odds)
