@@ -29,7 +29,8 @@ class Options(Parallel, Knobs):
                                       "file with them; or a folder of recordings with files of words")  # fmt: skip
     data: Path | None = knob(None, "feature folder, instead of recordings")
     out: Path | None = knob(None, "folder to write, of --data and of a folder of recordings")
-    scale: float = knob(0.1, "acoustic scale of the confidences", above=0, below=float("inf"))
+    scale: float | None = knob(None, "acoustic scale of the confidences (default: the model's, else 0.1)", above=0,
+                               below=float("inf"))  # fmt: skip
     textgrid: str = knob("", "of one recording, the TextGrid to write; with --data, true: one for each utterance")
     eaf: str = knob("", "of one recording, the ELAN file to write; of a folder, true: one for each", needs=OF_PEOPLE)
     short: bool = knob(False, "write TextGrids in Praat's short form", needs=OF_PEOPLE)
@@ -137,11 +138,12 @@ def align_corpus(options: Options, step):
     from margo.formats.features import write_ark
     from margo.runtime.parallel import map_chunks
     from margo.tasks import passes, speech
+    from margo.tasks.recognising import confidence_of
 
     step.input(options.model, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     hmms = passes.model_for(options.model, data)
-    function = partial(passes.alignments, hmms, options.scale)
+    function = partial(passes.alignments, hmms, confidence_of(hmms, options.model, options.scale)[0])
     done, dropped = [], []
     with step.place() as where:
         for part in step.progress(map_chunks(function, data.chunks, where), len(data.chunks), "align"):

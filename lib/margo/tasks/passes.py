@@ -19,6 +19,7 @@ from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet
 from margo.search.confidence import confidences
+from margo.search.held import evidence, word_odds
 from margo.search.nbest import nbest
 from margo.search.viterbi import align, viterbi
 from margo.signal.front_end import same_features
@@ -47,21 +48,26 @@ def model_for(folder, speech: Speech) -> HmmSet:
 def decode(hmms: HmmSet, beam: float, chunk) -> list[tuple]:
     """``(name, recognised words or None, score, frames)`` of each utterance; None when no path fits its frames."""
     return [(name, path and path.word_names, path.score if path else -np.inf, len(scores))
-            for name, scores, path in best_paths(hmms, recognition_graph(hmms), beam, chunk)]  # fmt: skip
+            for name, _, scores, path in best_paths(hmms, recognition_graph(hmms), beam, chunk)]  # fmt: skip
 
 
 def best_paths(hmms: HmmSet, graph, beam: float, chunk):
-    """``(name, scores [T, S'], best path or None)`` of each utterance."""
+    """``(name, x [T, D], scores [T, S'], best path or None)`` of each utterance."""
     names, frames, _ = zip(*load(chunk, hmms))
-    for name, scores in zip(names, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):
-        yield name, scores, viterbi(graph, scores, beam)
+    for name, x, scores in zip(names, frames, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):
+        yield name, x, scores, viterbi(graph, scores, beam)
 
 
-def timed_decode(hmms: HmmSet, beam: float, confidence_scale: float, chunk) -> list[Aligned | None]:
-    """What :func:`decode` finds with its times and confidences; None when no path fits an utterance's frames."""
-    graph, weighed = recognition_graph(hmms), recognition_graph(weighed_grammar(hmms, confidence_scale))
-    return [path and timed(hmms, name, path, confidences(weighed, scores, path.words, confidence_scale))
-            for name, scores, path in best_paths(hmms, graph, beam, chunk)]  # fmt: skip
+def timed_decode(hmms: HmmSet, beam: float, scale: float, belief, chunk) -> list[Aligned | None]:
+    """What :func:`decode` finds with its times and its confidences (:func:`margo.tasks.recognising.confidence_of`);
+    None when no path fits an utterance's frames."""
+    graph, weighed, rows = recognition_graph(hmms), recognition_graph(weighed_grammar(hmms, scale)), []
+    for name, x, scores, path in best_paths(hmms, graph, beam, chunk):
+        if path is not None:
+            odds = word_odds(evidence(graph, scores, path, x), belief)
+            path = timed(hmms, name, path, odds * confidences(weighed, scores, path.words, scale))
+        rows.append(path)
+    return rows
 
 
 def timed(hmms: HmmSet, name: str, path, sure: np.ndarray) -> Aligned:

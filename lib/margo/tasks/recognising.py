@@ -23,9 +23,9 @@ from margo.signal.pictures import envelope, spectrogram
 from margo.signal.quiet_cuts import LONGEST, pieces
 from margo.signal.times import boundary_times
 
-SCALE = 0.1  # of acoustic scores in confidences, for models that were not calibrated (margo.tasks.calibrating)
+SCALE = 0.1  # of acoustic scores in confidences, for models that were not calibrated
 SURE = 0.02  # a word that is hardly one is left out; less sure ones have little confidence
-CHOSEN = {"scale?": float, "belief?": [float]}  # of margo.tasks.calibrating
+CHOSEN = {"scale?": float, "belief?": [float]}  # by margo.tasks.calibrating
 CELLS = 20_000_000  # frames times nodes of the graph, up to which a runner-up is looked for: 160 MB
 COLUMNS, ROWS = 900, 96  # of pictures, at most
 
@@ -38,6 +38,13 @@ class Heard(NamedTuple):
     score: float
     words: list[dict]
     odds: np.ndarray  # [W] that each is a word
+
+
+def confidence_of(hmms: HmmSet, path, scale: float | None = None) -> tuple[float, tuple[float, ...]]:
+    """``(scale of acoustic scores, belief)`` of a model's confidences: the ``scale`` that is given, else what was chosen
+    when it was calibrated; ``path`` is the model's file."""
+    chosen = fitting(path, hmms.meta.get("confidence", {}), CHOSEN, "what a model holds of its confidence")
+    return scale or chosen.get("scale", SCALE), tuple(chosen.get("belief", BELIEF))
 
 
 def pause_graph(hmms: HmmSet) -> Graph | None:
@@ -64,8 +71,7 @@ class Recogniser:
         if self.options.cmvn == "speaker":
             raise MargoError(f"{folder}: the model expects features normalised per speaker, which one file cannot give")
         self.graph = recognition_graph(self.hmms)
-        chosen = fitting(path, self.hmms.meta.get("confidence", {}), CHOSEN, "what a model holds of its confidence")
-        self.scale, self.belief = confidence_scale or chosen.get("scale", SCALE), chosen.get("belief", BELIEF)
+        self.scale, self.belief = confidence_of(self.hmms, path, confidence_scale)
         self.weighed = recognition_graph(weighed_grammar(self.hmms, self.scale))  # as the frames' scores are
         self.scorer = scorer(self.hmms.pool, self.graph.states)
         self.pause = pause_graph(self.hmms)
