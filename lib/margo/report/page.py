@@ -177,7 +177,8 @@ def curves_section(report: Report) -> list[str]:
         system = "/".join(filter(None, [key[0], key[2]]))
         runs = dict(sorted(systems[key].items(), key=lambda item: (len(item[0]), item[0])))
         figures += [figure(plot) for what in curve_keys(runs) if (plot := curve(system, what, runs))]
-    folded = f'<details><summary>{counted(figures, "plot")}</summary><div class="plots">{"".join(figures)}</div></details>'
+    inside = f'<div class="plots">{"".join(figures)}</div>'
+    folded = f"<details><summary>{counted(figures, 'plot')}</summary>{inside}</details>"
     return ["<h2>Learning curves</h2>", folded] if figures else []
 
 

@@ -41,8 +41,8 @@ class Heard(NamedTuple):
 
 
 def confidence_of(hmms: HmmSet, path, scale: float | None = None) -> tuple[float, tuple[float, ...]]:
-    """``(scale of acoustic scores, belief)`` of a model's confidences: the ``scale`` that is given, else what was chosen
-    when it was calibrated; ``path`` is the model's file."""
+    """``(scale of acoustic scores, belief)`` of a model's confidences: the ``scale`` that is given, else what was
+    chosen when it was calibrated; ``path`` is the model's file."""
     chosen = fitting(path, hmms.meta.get("confidence", {}), CHOSEN, "what a model holds of its confidence")
     return scale or chosen.get("scale", SCALE), tuple(chosen.get("belief", BELIEF))
 
