@@ -1,6 +1,8 @@
 """Audio to words with a trained model's folder alone."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +30,9 @@ SURE = 0.02  # a word that is hardly one is left out; less sure ones have little
 CHOSEN = {"scale?": float, "belief?": [float]}  # by margo.tasks.calibrating
 CELLS = 20_000_000  # frames times nodes of the graph, up to which a runner-up is looked for: 160 MB
 COLUMNS, ROWS = 900, 96  # of pictures, at most
+
+
+Recording = str | PathLike[str] | bytes | tuple[np.ndarray, int]  # a path, a file's bytes, samples with their rate
 
 
 class Heard(NamedTuple):
@@ -64,7 +69,7 @@ class Recogniser:
     A recording is a file's path, a file's bytes, or ``(samples [N], sample rate)``, scaled as 16-bit integers.
     """
 
-    def __init__(self, folder, confidence_scale: float | None = None):
+    def __init__(self, folder: str | PathLike[str], confidence_scale: float | None = None):
         path = file_in(folder, "model.npz")
         self.hmms = read_model(path)
         self.options = options_of(self.hmms.meta.get("features", {}), str(path))
@@ -76,7 +81,7 @@ class Recogniser:
         self.scorer = scorer(self.hmms.pool, self.graph.states)
         self.pause = pause_graph(self.hmms)
 
-    def transcribe(self, recording, channel: int | None = None) -> dict:
+    def transcribe(self, recording: Recording, channel: int | None = None) -> dict:
         """``{"text", "score", "seconds", "words": [{"word", "start", "duration", "confidence"}]}`` of a recording.
 
         ``channel`` (from 0) is the one to take of several. A long recording is taken in pieces, unless the model is of
@@ -146,7 +151,7 @@ class Recogniser:
                 before += len(own)
         return places.tolist()
 
-    def align(self, recording, words, channel: int | None = None) -> dict:
+    def align(self, recording: Recording, words: str | Sequence[str], channel: int | None = None) -> dict:
         """As :meth:`transcribe`, where it is known that the ``words`` (a string of them, or their names) were said;
         ``units`` are the models passed through, ``{"unit", "start", "duration"}``."""
         samples, rate, name = self._samples(recording, channel)
@@ -163,7 +168,7 @@ class Recogniser:
         return {"text": " ".join(words), "score": round(path.score, 4), "seconds": round(len(samples) / rate, 3),
                 "words": self._told(path, at, sure), "units": units}  # fmt: skip
 
-    def log_likelihood(self, recording) -> float:
+    def log_likelihood(self, recording: Recording | np.ndarray) -> float:
         """Score of the best path, of a recording or of finished features [T, D]."""
         x = recording if isinstance(recording, np.ndarray) else self._features(*self._samples(recording, None))
         return viterbi_score(self.graph, log_likelihoods(self.scorer, self.hmms.padded(x) if x is recording else x))
