@@ -43,7 +43,7 @@ def moved(hmms: HmmSet, changes: dict[str, np.ndarray]) -> HmmSet:
     if "means" in changes:
         means = means + np.sqrt(variances) * changes["means"]
     if "variances" in changes:
-        variances = np.maximum(variances * np.exp(2 * changes["variances"]), _floor(hmms))
+        variances = np.maximum(variances * np.exp(2 * changes["variances"]), least_variances(hmms))
     if "weights" in changes:
         logits = log_weights + changes["weights"]
         peaks = np.maximum.reduceat(logits, pool.offsets[:-1])[pool.owners]
@@ -85,7 +85,7 @@ def ebw_step(hmms: HmmSet, stats: Stats, parameters, growth: float) -> tuple[Hmm
     check_result(hmms, shift, Diagonal(variances), occupancy)
     means, log_weights, floored = pool.means, pool.log_weights, 0
     if "variances" in parameters:
-        floor = _floor(hmms)
+        floor = least_variances(hmms)
         floored = int((variances < floor).sum())
         variances = np.maximum(variances, floor)
     else:
@@ -119,7 +119,7 @@ def row_groups(hmms: HmmSet) -> np.ndarray:
     return np.repeat(np.arange(sizes.sum()), np.repeat(sizes, sizes))
 
 
-def _floor(hmms: HmmSet) -> np.ndarray:
+def least_variances(hmms: HmmSet) -> np.ndarray:
     """The least variances [K, D]; what already lies under the floor stays where it is."""
     return np.minimum(0.0 if hmms.variance_floor is None else hmms.variance_floor, hmms.pool.variances)
 

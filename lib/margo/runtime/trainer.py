@@ -3,8 +3,9 @@
 Iteration i first measures the model that i - 1 steps have made of the start (the first one: the start itself), and
 reports it: what the criterion says of it and, every ``check`` iterations, its errors on dev. Then it takes a step. One
 more pass than there are steps measures the last model. Where there are several starts, the next one follows when the
-last has been trained to its end, and in the end dev judges the mean of the best models from all of them too: each errs
-in its own way. The result is the model that did best on dev; without dev, by the criterion's own cost
+last has been trained to its end, and in the end dev judges the mean of the best models from all of them too. Each errs
+in its own way, and was picked as the luckiest of many on dev; so the mean is the result unless dev is clearly against
+it (:func:`may_be_chance`). Else the result is the model that did best on dev; without dev, by the criterion's own cost
 on the training data; or the last one, if the criterion does not pick. What a criterion is,
 :mod:`margo.estimate.criterion` says; the loop knows nothing else of it.
 """
@@ -36,6 +37,12 @@ class State:
     source: int = 0
     own: object = None
     mean: object = None
+
+
+def may_be_chance(cost: float, least: float) -> bool:
+    """Whether so many errors may be as good as the fewest: not more by two roots of them, which is about a standard
+    deviation of word errors and wrong strings together, where each wrong string counts twice at least."""
+    return cost <= least + 2 * np.sqrt(least)
 
 
 class Training:
@@ -110,7 +117,7 @@ class Training:
         if mean is not None and state.lap + 1 == len(self.starts):
             weighed, errors = self.errors(mean)
             report |= {f"mean_{name}": count for name, count in errors.items()}
-            if (cost := sum(errors.values())) < state.cost:
+            if may_be_chance(cost := sum(errors.values()), state.cost):
                 return replace(state, best=weighed, cost=cost, chosen=max(steps, 1), source=len(self.starts))
         return state
 

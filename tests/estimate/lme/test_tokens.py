@@ -2,6 +2,7 @@
 
 import operator
 import tracemalloc
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -41,6 +42,48 @@ def data(generator, kind, number=4):
     for n in range(number):
         words = tuple(generator.choice(WORDS, 1 if kind == "isolated" else generator.integers(1, 3)))
         yield f"u{n}", generator.normal(0, 1.5, (generator.integers(8, 14), D)).astype(np.float32), words
+
+
+@pytest.mark.parametrize("augmented", [False, True])
+def test_gradients_by_deviations_are_those_of_the_margins(augmented):
+    """Central differences of the margins of fixed paths and Gaussians, along random moves of all coordinates; the
+    dimension that augmentation has added keeps its variance."""
+    generator = np.random.default_rng(5)
+    hmms = model(generator, "loop")
+    if augmented:
+        hmms = move(hmms, np.zeros((hmms.pool.n_gaussians, D)), generator.uniform(0.5, 1, hmms.pool.n_gaussians), 1.0)
+    utterances = [(name, hmms.padded(x), words) for name, x, words in data(generator, "loop")]
+    paths = find_paths(searcher(hmms, np.float64), utterances, 2)
+    x = paths.frames(utterances)
+    pairs = make_pairs(hmms, x, paths, variances=True)
+    assert pairs.gradients.shape[1] == 2 * hmms.pool.dimension
+    owners = np.repeat(np.arange(len(pairs.margins)), np.diff(pairs.entry_start))
+    direction = generator.normal(size=(hmms.pool.n_gaussians, 2 * hmms.pool.dimension))
+    if augmented:
+        assert (pairs.gradients[:, -1] == 0).all()
+        direction[:, -1] = 0
+    slope = np.bincount(owners, (pairs.gradients * direction[pairs.gaussian]).sum(axis=1), len(pairs.margins))
+    step, nothing, ends = 1e-5, np.zeros(hmms.pool.n_gaussians), []
+    for sign in (-1, 1):
+        moved, scores = move(hmms, sign * step * direction, nothing, 1.0), []
+        for i in range(paths.n_utterances):
+            frames = x[paths.bounds[i] : paths.bounds[i + 1]].astype(np.float64)
+            for path in range(paths.first[i], paths.first[i + 1]):
+                states = paths.states[paths.start[path] : paths.start[path + 1]]
+                gaussians = best_gaussians(hmms.pool, frames, states)
+                scores.append(path_score(moved.pool, frames, states, paths.constants[path], gaussians))
+        ends.append(np.array([scores[paths.first[i]] - scores[path] for i in range(paths.n_utterances)
+                              for path in range(paths.first[i] + 1, paths.first[i + 1])]))  # fmt: skip
+    np.testing.assert_allclose(slope, (ends[1] - ends[0]) / (2 * step), rtol=1e-4, atol=1e-4)
+    if augmented:
+        assert (moved.pool.variances[:, -1] == 1).all()
+
+
+def test_variances_stop_at_the_floor():
+    hmms = replace(model(np.random.default_rng(6), "loop"), variance_floor=np.full(D, 0.4))
+    shift = np.zeros((hmms.pool.n_gaussians, 2 * D))
+    shift[:, D:] = -10.0
+    np.testing.assert_array_equal(move(hmms, shift, np.zeros(len(shift)), 1.0).pool.variances, 0.4)
 
 
 def path_score(pool, x, states, constant, gaussians=None):

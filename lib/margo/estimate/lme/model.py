@@ -1,10 +1,12 @@
-"""A model moved to the solution of the large-margin program: projection keeps the shift of the means alone,
-augmentation also the width, as one more dimension."""
+"""A model moved to the solution of the large-margin program: projection keeps the shift alone, augmentation also the
+width, as one more dimension."""
 
 from dataclasses import replace
 
 import numpy as np
 
+from margo.estimate.lme.tokens import WIDER
+from margo.estimate.moves import least_variances
 from margo.model.hmm import HmmSet
 
 TIGHT = 1e-9  # widths v_k up to this, in units of the ball's r^2 / K, are the solver's rounding
@@ -26,7 +28,8 @@ def augmented_means(
 
 
 def move(hmms: HmmSet, shift: np.ndarray, augmentation: np.ndarray, radius: float) -> HmmSet:
-    """``hmms`` with normalised means moved by ``shift`` [K, D] and widened by ``augmentation`` [K].
+    """``hmms`` with normalised means moved by ``shift`` [K, D] and widened by ``augmentation`` [K]; of a shift [K, 2 D]
+    the second half moves log sigma, in units of ``WIDER``, down to the variance floor.
 
     Where the relaxation is tight this only moves means. Where not, models gain a dimension of variance 1 in which
     frames are zero and mean k is sqrt(v_k), [LJ07] (59)-(61); ``meta["augmented"]`` tells those who load frames. A
@@ -34,6 +37,10 @@ def move(hmms: HmmSet, shift: np.ndarray, augmentation: np.ndarray, radius: floa
     """
     pool = hmms.pool
     deviations = np.sqrt(pool.variances)
+    shift, wider = shift[:, : pool.dimension], shift[:, pool.dimension :]
+    if wider.size:
+        variances = np.maximum(pool.variances * np.exp(2 * WIDER * wider), least_variances(hmms))
+        pool = replace(pool, covariances=variances)
     if augmentation.max(initial=0.0) <= TIGHT * radius:
         return hmms.with_pool(replace(pool, means=projected_means(pool.means, deviations, shift)))
     means = augmented_means(pool.means, deviations, shift, augmentation)

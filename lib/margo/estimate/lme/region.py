@@ -1,6 +1,8 @@
 """Large-margin training as a criterion: the program of each epoch in a ball around the means, a trust region.
 
-The program assumes that the Viterbi paths stay what they were. So each step is followed by a search of the training
+With the means the deviations may move, as further coordinates of the same program (:func:`make_pairs` of
+:mod:`margo.estimate.lme.tokens`), where it is exact to first order only. It also assumes that the Viterbi paths stay
+what they were. So each step is followed by a search of the training
 data; one that did not raise the true value of what the program maximises is taken back and tried in a smaller ball. A
 radius that is given is not a region of trust: every step is taken as it is, unless --reject ends training at the first
 that does not raise the value ([LJ07] Algorithm 1). Since single epochs zigzag, dev judges the mean of the last few too.
@@ -36,9 +38,11 @@ class LmeOptions(PatienceOptions):
     threshold: float = knob(0.0, "take only tokens whose margin is at most this (gamma); 0 for no bound", least=0)
     hard: bool = knob(False, "maximise the smallest margin of tokens that are recognised, as the paper does")
     misrecognised: bool = knob(False, "count misrecognised tokens too", needs={"hard": True})
-    nu: float = knob(0.3, "share of the pairs that decide the soft margin at first: C = 1 / (nu pairs)", above=0,
+    parameters: tuple[str, ...] = knob(("means", "variances"), "kinds of parameters to move; the paper's are means",
+                                       ("means", "variances"))  # fmt: skip
+    nu: float = knob(1.0, "share of the pairs that decide the soft margin at first: C = 1 / (nu pairs)", above=0,
                        most=1, needs={"hard": False})  # fmt: skip
-    narrowing: float = knob(0.95, f"nu is multiplied by this after each epoch, down to {LEAST_NU}; 1 keeps it", above=0,
+    narrowing: float = knob(0.85, f"nu is multiplied by this after each epoch, down to {LEAST_NU}; 1 keeps it", above=0,
                             most=1, needs={"hard": False})  # fmt: skip
     radius: str = knob("auto", "r^2 / K of the ball around the means an epoch; auto adapts it, a number stays")
     reject: bool = knob(False, "end at the first epoch that does not raise the value (all are taken otherwise)")
@@ -53,6 +57,8 @@ class LmeOptions(PatienceOptions):
 
     def faults(self) -> list[str]:
         faults = super().faults()
+        if "means" not in self.parameters:
+            faults.append(f"--parameters is {' '.join(self.parameters)}, expected means, or means variances")
         if self.tokens != "all" and not _positive(self.tokens, whole):
             faults.append(f"--tokens is {self.tokens}, expected all, or a whole number above 0")
         if self.radius != "auto" and not _positive(self.radius):
@@ -76,7 +82,8 @@ def next_radius(radius: float, gained: float) -> float:
 
 class Lme(Criterion):
     """An iteration is an epoch. Memory: the radius, r^2 / K of the ball to try next; nu, 0 where the margin is hard;
-    sharpness of the soft minimum, in units of one over the margins' spread; recent, the last epochs' means [n, K, D].
+    sharpness of the soft minimum, in units of one over the margins' spread; recent, the last epochs' means and log
+    variances [n, K, 2 D].
 
     nu falls from epoch to epoch: at first many pairs shape the model, as what generalises to speakers never heard
     does; in the end the few that are still wrong, or nearly, decide.
@@ -90,15 +97,20 @@ class Lme(Criterion):
     def limit(self) -> int:
         return self.options.epochs
 
+    @property
+    def widens(self) -> bool:
+        return "variances" in self.options.parameters
+
     def begin(self, hmms: HmmSet) -> dict:
         radius = START_RADIUS if self.options.radius == "auto" else float(self.options.radius)
         nu = 0.0 if self.options.hard else self.options.nu
-        return {"radius": radius, "nu": nu, "sharpness": SHARPNESS, "recent": hmms.pool.means[None]}
+        return {"radius": radius, "nu": nu, "sharpness": SHARPNESS, "recent": self.recent(None, hmms)}
 
     def candidates(self, hmms: HmmSet, memory: dict) -> list[HmmSet]:
         if len(memory["recent"]) == 1:
             return [hmms]
-        return [hmms, hmms.with_pool(replace(hmms.pool, means=memory["recent"].mean(axis=0)))]
+        means, logs = np.split(memory["recent"].mean(axis=0), 2, axis=1)
+        return [hmms, hmms.with_pool(replace(hmms.pool, means=means, covariances=np.exp(logs)))]
 
     def value(self, margins: np.ndarray, beta: float, nu: float) -> float:
         """What an epoch climbs and is judged by: the soft minimum of lme-gd, or what the program maximises."""
@@ -112,13 +124,13 @@ class Lme(Criterion):
 
     def search(self, hmms: HmmSet, corpus) -> Pairs:
         """Pairs of all training tokens on paths found with ``hmms`` itself; the last are kept for the next epoch."""
-        none = Pairs.none(hmms.pool.dimension, corpus.scratch.rows)
+        none = Pairs.none((1 + self.widens) * hmms.pool.dimension, corpus.scratch.rows)
         return corpus.remember(hmms, lambda: corpus.total(self.pairs, hmms, corpus.strings(hmms), none).settled())
 
     def pairs(self, hmms: HmmSet, utterances, listed) -> Pairs:
         """Of a chunk."""
         paths = find_paths(searcher(hmms), utterances, self.options.competitors, listed)
-        return make_pairs(hmms, paths.frames(utterances), paths, self.options.per_frame)
+        return make_pairs(hmms, paths.frames(utterances), paths, self.options.per_frame, self.widens)
 
     def support(self, pairs: Pairs) -> np.ndarray:
         """The tokens that count, bool [N]."""
@@ -168,13 +180,14 @@ class Lme(Criterion):
             radius = next_radius(radius, gained)
         memory = {"radius": radius, "sharpness": min(SHARPER * memory["sharpness"], SHARPEST),
                   "nu": self.options.narrowing * nu if nu > LEAST_NU else nu,
-                  "recent": self.recent(memory["recent"], candidate.pool.means)}  # fmt: skip
+                  "recent": self.recent(memory["recent"], candidate)}  # fmt: skip
         return candidate, memory, report
 
-    def recent(self, kept: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """The last means with the newest behind them; alone where the model has just gained a dimension."""
-        kept = kept if kept.shape[1:] == means.shape else np.empty((0, *means.shape))
-        return np.concatenate([kept, means[None]])[-self.options.average :]
+    def recent(self, kept: np.ndarray | None, hmms: HmmSet) -> np.ndarray:
+        """The last epochs' models with ``hmms`` behind them; it alone where it has just gained a dimension."""
+        new = np.concatenate([hmms.pool.means, np.log(hmms.pool.variances)], axis=1)[None]
+        known = kept is not None and kept.shape[1:] == new.shape[1:]
+        return np.concatenate([kept, new])[-self.options.average :] if known else new
 
     def solve(self, problem, beta: float) -> tuple[np.ndarray, np.ndarray, dict]:
         """``(shift, widths, facts)`` of the epoch's program by the method asked for."""

@@ -16,6 +16,9 @@ from margo.estimate.paths import Paths, Slots, slots
 from margo.model.hmm import HmmSet
 
 ENTRIES = ("gaussian", "counts", "gradients")
+WIDER = np.sqrt(0.5) / 2
+"""log sigma for a unit of the program's coordinates. With sqrt(1/2) a Gaussian's Fisher information were 1 in all of them,
+and - 1/2 n_mk |w|^2, exact for means, the curvature to expect; at half that pace models hold better for other speakers."""
 BLOCK = 4096  # pairs whose entries are looked at together, where those of all are not in memory
 
 
@@ -24,9 +27,9 @@ class Pairs:
     """M pairs of N tokens; ``a += b`` puts those of b behind those of a.
 
     margins [M] (log score of the reference's path minus the competitor's), token int [M], frames int [N];
-    entry_start int [M + 1], gaussian int32 [E], counts [E] (n_mk) and gradients float32 [E, D] (g_mk): the entries of
-    pair m are ``entry_start[m]:entry_start[m + 1]``. Entries may be in a file, as those of a
-    :class:`margo.estimate.lme.problem.Problem`. dropped as in Stats.
+    entry_start int [M + 1], gaussian int32 [E], counts [E] (n_mk) and gradients float32 [E, D], or [E, 2 D] where
+    variances move too (g_mk): the entries of pair m are ``entry_start[m]:entry_start[m + 1]``. Entries may be in a
+    file, as those of a :class:`margo.estimate.lme.problem.Problem`. dropped as in Stats.
     """
 
     margins: np.ndarray
@@ -123,10 +126,11 @@ class Owners:
         return np.repeat(np.arange(low, high, dtype=np.int32), np.diff(edges))
 
 
-def make_pairs(hmms: HmmSet, x: np.ndarray, paths: Paths, per_frame: bool = False) -> Pairs:
+def make_pairs(hmms: HmmSet, x: np.ndarray, paths: Paths, per_frame: bool = False, variances: bool = False) -> Pairs:
     """Pairs of the paths of a chunk whose concatenated frames are ``x`` [T, D]; see :class:`Pairs`.
 
-    ``per_frame`` divides margins, counts and gradients by the token's number of frames.
+    ``per_frame`` divides margins, counts and gradients by the token's number of frames. With ``variances`` the
+    gradients go on with those by log sigma in units of ``WIDER``: of z = (x - mu) / sigma the sums of (z^2 - 1) WIDER.
     """
     places = slots(paths)
     gaussians, logs = best_of_slots(hmms, x, places)
@@ -139,9 +143,11 @@ def make_pairs(hmms: HmmSet, x: np.ndarray, paths: Paths, per_frame: bool = Fals
     entry_start = np.concatenate([[0], np.cumsum(sizes)])
     gaussian = np.empty(entry_start[-1], np.int32)
     counts = np.zeros(entry_start[-1])
-    gradients = np.zeros((entry_start[-1], hmms.pool.dimension))
+    gradients = np.zeros((entry_start[-1], (1 + variances) * hmms.pool.dimension))
     _entries(paths.first, (places.path_start, places.slot, places.frame), gaussians, x, hmms.pool.means, deviations,
              mark, (entry_start, gaussian, counts, gradients))  # fmt: skip
+    if variances and hmms.meta.get("augmented"):
+        gradients[:, -1] = 0.0  # the dimension that the program has added keeps its variance of 1
     if per_frame:
         scale = 1 / frames[token]
         margins *= scale
@@ -253,7 +259,8 @@ def _entries(first, places, gaussians, x, means, deviations, mark, entries):
     """n_mk and g_mk of every pair: frames of the reference count 1, those of the competitor -1."""
     path_start, slot, frame = places
     entry_start, gaussian, counts, gradients = entries
-    pair = 0
+    pair, dimension = 0, means.shape[1]
+    widened = gradients.shape[1] > dimension
     for utterance in range(len(first) - 1):
         reference = first[utterance]
         for path in range(reference + 1, first[utterance + 1]):
@@ -270,6 +277,9 @@ def _entries(first, places, gaussians, x, means, deviations, mark, entries):
                         used += 1
                     entry = mark[k]
                     counts[entry] += sign
-                    for d in range(means.shape[1]):
-                        gradients[entry, d] += sign * (x[frame[which], d] - means[k, d]) / deviations[k, d]
+                    for d in range(dimension):
+                        z = (x[frame[which], d] - means[k, d]) / deviations[k, d]
+                        gradients[entry, d] += sign * z
+                        if widened:
+                            gradients[entry, dimension + d] += sign * (z * z - 1) * WIDER
             pair += 1
