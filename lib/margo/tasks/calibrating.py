@@ -1,7 +1,7 @@
 """How far a model is to be believed, as held-out speech has it: what tells words from noise, and how surely it hears.
 
-Words that were heard in dev are set against what is heard where nothing is said: hiss, rumble, gusts, hum, tones, knocks
-and clicks, which are made here and go through the model's own front end.
+Words that were heard in dev are set against what is heard where nothing is said: hiss, rumble, gusts, hum, tones,
+knocks and clicks, which are made here and go through the model's own front end.
 """
 
 from dataclasses import replace
