@@ -49,6 +49,7 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/run.py
 
 wheel: .venv/.made
+	rm -rf build  # what was once built there would go into the wheel, too
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
 docs: .venv/.docs

@@ -33,6 +33,8 @@ class Options(PlacingOptions, Parallel, Knobs):
     out: Path | None = knob(None, "folder to write, of --data and of a folder of recordings")
     times: str = knob("mean", "of boundaries: the mean over all paths, or those of the best path", ("mean", "path"))
     correction: Path | None = knob(None, "folder of train_correction", needs={"times": ("mean",)})
+    scale: float | None = knob(None, "acoustic scale of the confidences (default: the model's, else 0.1)", above=0,
+                               below=float("inf"))  # fmt: skip
     textgrid: str = knob("", "of one recording, the TextGrid to write; with --data, true: one for each utterance")
     eaf: str = knob("", "of one recording, the ELAN file to write; of a folder, true: one for each", needs=OF_PEOPLE)
     short: bool = knob(False, "write TextGrids in Praat's short form", needs=OF_PEOPLE)
@@ -130,7 +132,7 @@ def recogniser(options: Options, step):
 
     step.input(options.model, made_by="train_ml", current=False)  # what it was trained on may have moved on
     placed = options.boundary_scale if options.times == "mean" else None
-    return Recogniser(options.model, options.scale, Placing(placed, correction_for(options, step)))
+    return Recogniser(options.model, options.scale, placing=Placing(placed, correction_for(options, step)))
 
 
 def correction_for(options: Options, step):
@@ -148,13 +150,15 @@ def align_corpus(options: Options, step):
     from margo.formats.features import write_ark
     from margo.runtime.parallel import map_chunks
     from margo.tasks import passes, speech
+    from margo.tasks.recognising import confidence_of
 
     step.input(options.model, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     hmms = passes.model_for(options.model, data)
     correction = correction_for(options, step)
     placed = options.boundary_scale if options.times == "mean" else None
-    function = partial(passes.alignments, hmms, options.scale, boundary_scale=placed)
+    scale = confidence_of(hmms, options.model, options.scale)[0]
+    function = partial(passes.alignments, hmms, scale, boundary_scale=placed)
     done, dropped = [], []
     with step.place() as where:
         for part in step.progress(map_chunks(function, data.chunks, where), len(data.chunks), "align"):

@@ -32,7 +32,8 @@ class Options(Parallel):
     scale: float | None = knob(None, "factor of a bigram's log probabilities, instead of the model's own", above=0)
     ctm: bool = knob(False, "write <set>/hyp.ctm too: words with times and confidences")
     textgrid: bool = knob(False, "write <set>/textgrid/<utterance>.TextGrid too: words and units for Praat")
-    confidence_scale: float = knob(0.1, "acoustic scale of the confidences", above=0)
+    confidence_scale: float | None = knob(None, "acoustic scale of the confidences (default: the model's, else 0.1)",
+                                          above=0)  # fmt: skip
     penalties: tuple[float, ...] = knob((), "insertion penalties to count errors with, a table for each set")
     scales: tuple[float, ...] = knob((), "scales of a bigram to count errors with", above=0)
 
@@ -47,6 +48,7 @@ def run(options: Options, step):
     from margo.model.grammar import with_table, with_weights
     from margo.runtime.parallel import map_chunks
     from margo.tasks import passes, speech, tuning
+    from margo.tasks.recognising import confidence_of
 
     step.input(options.model, made_by="train_ml")
     names = [file_name(folder.resolve().name) for folder in options.data]
@@ -62,7 +64,8 @@ def run(options: Options, step):
             limits = passes.Limits(options.beam, options.max_active)
             function = partial(passes.decode, hmms, limits)
             if options.ctm or options.textgrid:
-                function = partial(passes.timed_decode, hmms, limits, options.confidence_scale)
+                known = confidence_of(hmms, options.model, options.confidence_scale)
+                function = partial(passes.timed_decode, hmms, limits, *known)
             parts = step.progress(map_chunks(function, data.chunks, where), len(data.chunks), f"decode {name}")
             rows = [row for part in parts for row in part]
             if options.ctm or options.textgrid:

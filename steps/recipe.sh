@@ -171,11 +171,11 @@ interrupted() {
     exit "$1"
 }
 
-ended() {  # a range of stages without work says so, where it is not wrong
+ended() {  # a range of stages without work is as wrong as one without stages
     local stages="stage $stage"
     end_jobs
     if (( 10#$stage < 10#$stop_stage )); then stages="stages $stage to $stop_stage"; fi
-    [ "$1" != 0 ] || [ -n "$started" ] || echo "$recipe: nothing to do: no system of --criteria ($criteria) belongs to $stages" >&2
+    [ "$1" != 0 ] || [ -n "$started" ] || usage_error "nothing to do: no system of --criteria ($criteria) belongs to $stages"
 }
 
 # ---- Jobs. All that runs does so in the background and is waited for: a signal is then answered at once.

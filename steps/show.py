@@ -13,7 +13,7 @@ from margo.runtime.step import Knobs, knob, main
 
 @dataclass(frozen=True)
 class Options(Knobs):
-    folder: Path = knob(positional=True, help="folder of a run, or of a step in it")
+    folder: Path = knob(positional=True, help="folder of a run, or of a step in it; or a bare model.npz")
     unit: str = knob("", "show the parameters of this unit too")
 
 
@@ -26,18 +26,19 @@ def run(options: Options, step):
     from margo.runtime import record
     from margo.tasks.showing import describe_model, describe_record, describe_system, describe_unit
 
+    model = options.folder if options.folder.is_file() else options.folder / "model.npz"
     held = record.of(options.folder)
     if is_run(options.folder):
         print(describe_run(options.folder))
         return
-    if held is None and not options.folder.is_dir():
+    if not options.folder.exists():
         raise missing_model(options.folder)
-    if held is None:
+    if held is None and (record.unfinished(options.folder) or not model.is_file()):
         raise MargoError(f"{options.folder}: no step ended well here (no step.json with status ok)")
-    print(describe_record(held))
-    model = options.folder / "model.npz"
+    if held is not None:
+        print(describe_record(held))
     row = read_systems().of_folder(options.folder.resolve())
-    if row and model.is_file():
+    if row and held and model.is_file():
         print(describe_system(row))
     if not model.is_file() or read_npz(model)[0].get("kind") != KIND:
         if options.unit:

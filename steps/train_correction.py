@@ -30,12 +30,14 @@ def run(options: Options, step):
     from margo.formats.transcripts import read_symbol_map
     from margo.tasks import passes, speech
     from margo.tasks.labels import correction_of
+    from margo.tasks.recognising import confidence_of
 
     step.input(options.model, made_by="train_ml")
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     hmms = passes.model_for(options.model, data)
     classes = read_symbol_map(step.input_file(options.map), options.map_table) if options.map else {}
-    labels, scales = step.input_file(options.labels), (options.scale, options.boundary_scale)
+    labels = step.input_file(options.labels)
+    scales = confidence_of(hmms, options.model)[0], options.boundary_scale
     with step.place() as where:
         correction, many = correction_of(hmms, labels, data, scales, classes, where)
     write_correction(step.output(CORRECTION), correction)

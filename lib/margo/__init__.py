@@ -2,7 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:  # what type checkers see; it is loaded where it is used, below
+    from margo.api import load, results, train
+
+__all__ = ["load", "results", "train"]
 __version__ = "0.1.0"
 
 # Sums depend on the number of BLAS threads: one a process, set before anything imports numpy.
@@ -52,8 +57,8 @@ def _place_cache() -> None:
 _place_cache()
 
 
-def __getattr__(name: str):  # what is offered to Python costs nothing where it is not used
-    if name in ("load", "results", "train"):
+def __getattr__(name: str) -> Any:  # what is offered to Python costs nothing where it is not used
+    if name in __all__:
         from margo import api
 
         return getattr(api, name)

@@ -2,24 +2,33 @@
 
 import subprocess
 import sys
+from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from margo.errors import MargoError
 from margo.formats.systems import HOME, read_systems
 from margo.knobs import flag
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-def load(folder, confidence_scale: float | None = None):
-    """The model in ``folder``, compiled for use: a :class:`margo.tasks.recognising.Recogniser`."""
+    from margo.tasks.recognising import Recogniser
+
+Place = str | PathLike[str]
+
+
+def load(folder: Place, confidence_scale: float | None = None) -> "Recogniser":
+    """The model in ``folder``, or a bare ``model.npz``, compiled for use."""
     from margo.report.overview import missing_model
     from margo.tasks.recognising import Recogniser
 
-    if not (Path(folder) / "model.npz").is_file():
+    if not Path(folder).is_file() and not (Path(folder) / "model.npz").is_file():
         raise missing_model(folder)
     return Recogniser(folder, confidence_scale)
 
 
-def results(exp):
+def results(exp: Place) -> "DataFrame":
     """All error rates of a run as a pandas.DataFrame, a row a score (:data:`margo.report.overview.COLUMNS`)."""
     from margo.report.overview import COLUMNS, scored
 
@@ -32,7 +41,7 @@ def results(exp):
     return pandas.DataFrame(scored(exp), columns=list(COLUMNS))
 
 
-def train(data, out, criterion: str = "ml", **options):
+def train(data: Place, out: Place, criterion: str = "ml", **options) -> "Recogniser":
     """Train a system of conf/systems.toml on the feature folder ``data`` into ``out``, and load it.
 
     ``options`` are those of its step (``init``, ``dev``, ``iterations`` ...; ``margo train-ml --help``). What the step

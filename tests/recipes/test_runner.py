@@ -80,10 +80,10 @@ def test_a_start_that_is_trained_already_will_do(tidigits, tmp_path):
 
 
 def test_stages_of_systems_that_are_not_wanted_do_not_run(tidigits, tmp_path):
-    """And what has nothing at all to do says why."""
+    """And a command line that has nothing at all to do is wrong, and says why."""
     for last, stages in ((4, "stage 4"), (6, "stages 4 to 6")):
         done = tidigits("--exp", tmp_path / "exp", "--criteria", "ml", "--stage", 4, "--stop-stage", last)
-        assert done.returncode == 0 and not (tmp_path / "exp").exists()
+        assert done.returncode == 2 and not (tmp_path / "exp").exists()
         assert done.stderr == f"tidigits: nothing to do: no system of --criteria (ml) belongs to {stages}\n"
 
 

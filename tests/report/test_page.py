@@ -64,6 +64,8 @@ def test_errors_are_shown_with_their_sound(page):
     assert text.count("data:image/png;base64,iVBORw0KGgo") == 2
     assert "<h2>Errors of mce, 1 mix, test set</h2>" in text and "<h3>Confusions</h3>" in text
     assert "4 speakers, the worst first" in text and "<h2>Glossary</h2>" in text and "word error rate: " in text
+    assert " nats less than what was said" in text and " nats more than what was said" in text
+    assert "<summary>8 terms</summary>" in text and "<summary>4 plots</summary>" in text
     assert '<span class="off"' in text and text.count("<dt>SER</dt>") == 1 and "<dt>PER</dt>" not in text
 
 

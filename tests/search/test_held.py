@@ -5,7 +5,7 @@ import pytest
 
 from margo.model.graph import isolated_graph
 from margo.model.hmm import flat_start, whole_words
-from margo.search.held import BELIEF, LEAST, evidence, fitted, word_odds
+from margo.search.held import BELIEF, LEAST, evidence, fitted, unrest, word_odds
 from margo.search.viterbi import Path, Segment, viterbi
 
 
@@ -19,7 +19,7 @@ def test_without_calibration_the_longest_dwell_decides(graph, dwell):
     """Two states that are told apart by their frames; the second lasts ``dwell``; a state is left at 0.4 a frame."""
     scores = np.zeros((3 + dwell, 2))
     scores[:3, 1] = scores[3:, 0] = -1e4
-    seen = evidence(graph, scores, viterbi(graph, scores))
+    seen = evidence(graph, scores, viterbi(graph, scores), np.zeros((len(scores), 1)))
     (odds,) = word_odds(seen, BELIEF)
     longest = max(3, dwell)
     expected = max((longest - 1) * np.log(0.6), LEAST[0])
@@ -33,11 +33,30 @@ def test_evidence_is_what_it_says(graph):
     path = viterbi(graph, scores)
     assert path.nodes.tolist() in ([0, 1, 1, 1], [0, 0, 0, 1])
     given = Path(0.0, np.array([0, 1, 1, 1]), np.array([0, 1, 1, 1]), (Segment(0, 0, 4),), (), ("a",))
-    ((dwell, rest, fit),) = evidence(graph, scores, given)
+    ((dwell, rest, fit, flow),) = evidence(graph, scores, given, np.array([[0.0], [1.0], [0.0], [1.0]]))
     assert dwell == pytest.approx(2 * np.log(0.6)) and rest == pytest.approx(np.log(0.25))
     assert fit == pytest.approx((0.0 + np.mean([-1.0, -3.0, 0.0])) / 2)  # a state counts once, however long it lasts
+    assert flow == LEAST[3] > np.log(0.6 / 4)  # steps of 1, a variance of 1/4; to and fro is worse than noise
     empty = Path(0.0, given.nodes, given.states, (Segment(0, 2, 2),), (), ("a",))
-    assert (evidence(graph, scores, empty) == LEAST).all()
+    assert (evidence(graph, scores, empty, np.zeros((4, 1))) == LEAST).all()
+
+
+def test_noise_leaps_and_speech_flows(graph):
+    """2 of independent frames, whatever their size and place; little of slow ones; neither of a frame alone."""
+    rng = np.random.default_rng(0)
+    noise, slow = rng.normal(size=(2000, 3)), np.sin(np.arange(200) / 20)[:, None]
+    assert unrest(noise) == pytest.approx(2, abs=0.1) and unrest(slow) < 0.01
+    assert unrest(7 + 3 * noise) == pytest.approx(unrest(noise))
+    assert unrest(noise[:1]) == unrest(np.ones((5, 2))) < 0.6
+    path = Path(0.0, np.repeat([0, 1], 4), np.repeat([0, 1], 4), (Segment(0, 0, 8),), (), ("a",))
+    flows = [evidence(graph, np.zeros((8, 2)), path, x)[0, 3] for x in (slow[:8], noise[:8])]
+    assert flows[0] == 0 and flows[1] < -0.5
+
+
+def test_evidence_without_a_factor_counts_nothing():
+    """Models that were calibrated when there was less evidence are believed as they were."""
+    seen = np.array([[-3.0, -0.4, -2.0, -1.0], [-9.0, -2.0, -7.0, 0.0]])
+    assert np.array_equal(word_odds(seen, (6.0, 0.4, 0.5, 0.4)), word_odds(seen, (6.0, 0.4, 0.5, 0.4, 0.0)))
 
 
 def test_the_belief_is_the_likeliest_and_never_turns_evidence_round():
@@ -51,7 +70,7 @@ def test_the_belief_is_the_likeliest_and_never_turns_evidence_round():
 
     def cost(belief):
         gone = 0.85 * np.log(word_odds(words, belief)).mean() + 0.15 * np.log(1 - word_odds(sounds, belief)).mean()
-        return -gone + 1e-3 * np.square(belief[1:]).sum()
+        return -gone + 1e-4 * np.square(belief[1:]).sum()
 
     for place in range(4):
         for step in (-0.05, 0.05):

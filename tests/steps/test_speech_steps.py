@@ -125,6 +125,10 @@ def test_decoding_tells_when_words_were_said(root, exp, tmp_path):
         (said,) = [interval for interval in tiers["words"] if interval.label]
         assert said.label == row.word and said.start == pytest.approx(row.start, abs=1e-3)
         assert said.end <= length + 1e-6 and said.end == pytest.approx(row.end, abs=2e-3)
+    name, path = wav_of(exp, "dev")
+    heard = json.loads(step(root, "recognise", "--model", exp / "ml_1", path, "--json", "true").stdout)["words"]
+    sure = [(row.word, pytest.approx(row.confidence, abs=2e-3)) for row in rows if row.utterance == name]
+    assert [(word["word"], word["confidence"]) for word in heard] == sure  # as sure as anywhere else
 
 
 def test_nbest_lists_are_sorted_distinct_and_hold_the_reference_score(exp):
@@ -154,6 +158,12 @@ def test_show_tells_what_a_folder_holds(root, exp, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "system     ML: maximum likelihood" in done.stdout
     assert "criterion  ml" in done.stdout and "unit B" in done.stdout
+    assert step(root, "show", tmp_path).returncode == 1
+    shutil.copy(exp / "ml_1" / "model.npz", tmp_path)  # anybody's
+    for bare in (tmp_path, tmp_path / "model.npz"):
+        done = step(root, "show", bare)
+        assert done.returncode == 0 and done.stdout.startswith("criterion  ml\n"), done.stderr
+    (tmp_path / "started.json").write_text("{}")
     assert step(root, "show", tmp_path).returncode == 1
 
 

@@ -109,8 +109,9 @@ def test_real_digits_are_believed_and_a_second_of_noise_is_not(digits):
             found = recogniser.transcribe((samples, rate))["words"]
             believed.setdefault(name, []).append(max((word["confidence"] for word in found), default=0.0))
     assert max(believed["hiss"] + believed["last bits"] + heard_in_silence(recogniser)) < 0.5, believed
-    others = np.concatenate([values for name, values in believed.items() if name not in ("falling", "rumble")])
-    assert np.mean(others > 0.5) <= 0.1, believed  # rumble and what falls by 3 dB an octave can be like speech
+    for name, values in believed.items():  # rumble, too, and what falls by 3 dB an octave
+        assert np.mean(np.array(values) > 0.5) <= 0.25, (name, values)
+    assert np.mean(np.concatenate([*believed.values()]) > 0.5) <= 0.05, believed
     sure, right, kept = [], [], 0
     for utterance in test:
         words = recogniser.transcribe(utterance.audio)["words"]

@@ -126,6 +126,28 @@ def test_hvites_weights_of_connected_words(htk):
         import_model(model, htk / "dict", htk / "wdnet", insertion_penalty=-50.0)
 
 
+@pytest.mark.parametrize("given, line", [({}, "-p 0.0 -s 1.0"), ({"insertion_penalty": -50.0}, "-p -50.0 -s 1.0")])
+def test_hvites_weights_stay_beside_a_network_that_is_given_back(htk, tmp_path, given, line):
+    """What stands on the arcs is not told again as -p; what came with -p does not change the network's bytes."""
+    model = [htk / "strings" / "model_8mix" / name for name in ("macros", "hmmdefs")]
+    first, _ = import_model(model, htk / "dict", htk / "strings" / "wdnet", insertion_penalty=-30.0)
+    export_model(first, tmp_path / "nothing kept", place_in(tmp_path / KEPT))  # a network with -30 on its arcs
+    files = [tmp_path / KEPT / name for name in ("macros", "hmmdefs", "dict", "wdnet")]
+    hmms, _ = import_model(files[:2], *files[2:], **given)
+    assert hmms.meta["grammar"]["insertion_penalty"] == -30.0 + given.get("insertion_penalty", 0.0)
+    assert hmms.meta["grammar"]["kind"] == "loop"
+    told = export_model(hmms, tmp_path / KEPT, place_in(tmp_path / "again"))
+    assert (tmp_path / "again" / "wdnet").read_bytes() == files[3].read_bytes()
+    assert f"-w wdnet {line} dict words" in told[0]
+    scaled, _ = import_model(files[:2], *files[2:], scale=2.0)
+    assert scaled.meta["grammar"] == {"kind": "loop", "insertion_penalty": -60.0}
+
+
+def place_in(folder):
+    folder.mkdir()
+    return lambda name: folder / name
+
+
 def test_labels_with_times_are_kept(htk):
     words, timed = labels(htk / "strings" / "rec_p-50.0.mlf", ["george_test0000"])
     assert words == {"george_test0000": ("eight", "three", "four", "two")}

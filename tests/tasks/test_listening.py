@@ -1,14 +1,16 @@
 """Words as they come: from a stream, settled where somebody pauses (tones for words, synthetic)."""
 
 import io
+import sys
 import wave
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from margo.errors import MargoError
 from margo.formats.models import write_model
-from margo.tasks.listening import IDLE, LONGEST, listen, raw_blocks
+from margo.tasks.listening import EVERY, IDLE, LONGEST, listen, microphone_blocks, raw_blocks
 from margo.tasks.recognising import Recogniser
 from tones import RATE, quiet, tone, tone_model
 
@@ -64,3 +66,53 @@ def test_a_stream_is_read_whole_in_whatever_parts_it_comes(size):
     assert list(raw_blocks(Parts(b""), RATE)) == []
     with pytest.raises(MargoError, match="1 channels of 8000 Hz, 16 bits, expected one of 16000 Hz, 16 bits"):
         list(raw_blocks(Parts(file.getvalue()), 16000))
+
+
+class PortAudioError(Exception):
+    pass
+
+
+@pytest.fixture
+def microphone(monkeypatch):
+    """A stand-in for the package sounddevice: a microphone that hears ``said``, int16 [N], and is then pulled out."""
+    heard = SimpleNamespace(said=np.empty(0, np.int16), asked={})
+
+    class InputStream:
+        def __init__(self, **asked):
+            heard.asked = asked
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def read(self, size):
+            if not len(heard.said):
+                raise PortAudioError("Device unavailable [PaErrorCode -9985]")
+            part, heard.said = heard.said[:size], heard.said[size:]
+            return part[:, None], False
+
+    module = SimpleNamespace(InputStream=InputStream, PortAudioError=PortAudioError)
+    monkeypatch.setitem(sys.modules, "sounddevice", module)
+    return heard
+
+
+def test_the_microphone_is_listened_to_until_it_is_gone(recogniser, microphone):
+    microphone.said = np.concatenate([quiet(0.3), tone(300), tone(1500), quiet(1.0)]).astype(np.int16)
+    whole, parts = microphone.said, []
+    with pytest.raises(MargoError, match="^microphone: Device unavailable"):
+        for part in microphone_blocks(RATE):
+            parts.append(part)
+    assert microphone.asked == {"samplerate": RATE, "channels": 1, "dtype": "int16"}
+    assert len(parts[0]) == int(EVERY * RATE) and np.array_equal(np.concatenate(parts), whole)
+    told = [words for done, words in listen(recogniser, iter(parts), RATE) if done]
+    assert [word["word"] for words in told for word in words] == ["low", "high"]
+
+
+def test_a_computer_without_the_microphones_library_is_told_what_to_install(monkeypatch, tmp_path):
+    (tmp_path / "sounddevice.py").write_text('raise OSError("PortAudio library not found")')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "sounddevice", raising=False)
+    with pytest.raises(MargoError, match="PortAudio library not found .*libportaudio2"):
+        next(microphone_blocks(RATE))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
+import margo
 from margo.errors import MargoError
 from margo.estimate.lme.model import move
 from margo.formats.htk import read_mlf
@@ -32,6 +33,7 @@ def test_an_augmented_model_recognises(tmp_path):
         write_model(tmp_path / name / "model.npz", model)
         results.append(Recogniser(tmp_path / name, 0.1).transcribe(tmp_path / "a.wav"))
     plain, wider = results
+    assert margo.load(tmp_path / "plain" / "model.npz", 0.1).transcribe(tmp_path / "a.wav") == plain  # a bare file
     # All Gaussians are as far away in the new dimension, so that only the score falls: by 4 / 2 and log sqrt(2 pi).
     assert wider["words"] == plain["words"] and wider["text"] in ("a", "b", "c")
     frames = (plain["score"] - wider["score"]) / (2 + 0.5 * np.log(2 * np.pi))

@@ -109,7 +109,8 @@ def example(shown: dict) -> str:
         f'<div class="lane {kind}"><b>{kind}</b><div>{"".join(box(word, seconds) for word in shown[kind])}</div></div>'
         for kind in ("said", "heard")
     )
-    sound = base64.b64encode(shown["flac"]).decode()
+    sound, lead = base64.b64encode(shown["flac"]).decode(), shown["lead"]
+    score = f"scores {abs(lead):.1f} nats {'less' if lead < 0 else 'more'}"
     return (
         f'<figure class="example"><h3>{escape(shown["name"])}</h3>'
         f'<audio controls preload="none" src="data:audio/flac;base64,{sound}"></audio>'
@@ -117,7 +118,7 @@ def example(shown: dict) -> str:
         f'role="img" aria-label="waveform" xmlns="http://www.w3.org/2000/svg">{outline}</svg></div></div>'
         f'<div class="lane"><b>0 to {shown["rate"] / 2000:g} kHz</b><div class="shades"><img alt="spectrogram" '
         f'src="data:image/png;base64,{base64.b64encode(png(shown["spectrogram"])).decode()}"></div></div>{lanes}'
-        f'<p class="soft">{seconds:.2f} s; what was heard scores {shown["lead"]:.1f} nats more than what was said</p>'
+        f'<p class="soft">{seconds:.2f} s; what was heard {score} than what was said</p>'
         "</figure>"
     )
 

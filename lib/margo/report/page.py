@@ -52,11 +52,15 @@ def page(report: Report, details: Details | None = None) -> str:
     )
 
 
+def counted(things, name: str) -> str:
+    return f"{len(things)} {name}{'s' * (len(things) != 1)}"
+
+
 def results_section(title: str, figures: list[str], rows: list[dict], folded: bool) -> str:
     beside = " beside" if len({(row["system"], row["mixtures"]) for row in rows}) <= 16 else ""
     inside = f'<div class="rates{beside}">{"".join(figures)}</div>{results_table(rows)}'
     if folded:
-        inside = f"<details><summary>{len(rows)} rows</summary>{inside}</details>"
+        inside = f"<details><summary>{counted(rows, 'row')}</summary>{inside}</details>"
     return f"<h2>{escape(title)}</h2>{inside}"
 
 
@@ -139,7 +143,7 @@ def details_section(details: Details) -> list[str]:
         rows = [[*(str(each[key]) for key in keys), f"{each['percent']:.2f}"] for each in details.speakers]
         units = "phones" if measure(row) == "per" else "words"
         table = plain_table([["speaker", "utterances", units, "errors", "wrong utterances", "%"], *rows])
-        summary = f"<summary>{len(rows)} speakers, the worst first</summary>"
+        summary = f"<summary>{counted(rows, 'speaker')}, the worst first</summary>"
         parts.append(f"<h3>Speakers</h3><details{' open' * (len(rows) <= 12)}>{summary}{table}</details>")
     if details.examples:
         shown = "".join(map(example, details.examples))
@@ -159,7 +163,7 @@ def glossary_section(report: Report) -> list[str]:
              "paper")]  # fmt: skip
     terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(what)}</dd>" for term, what in named)
     parts = [f"<h2>Systems</h2><dl>{''.join(systems)}</dl>"] if systems else []
-    return [*parts, f"<h2>Glossary</h2><details><summary>{len(named)} terms</summary><dl>{terms}</dl></details>"]
+    return [*parts, f"<h2>Glossary</h2><details><summary>{counted(named, 'term')}</summary><dl>{terms}</dl></details>"]
 
 
 def curves_section(report: Report) -> list[str]:
@@ -173,7 +177,8 @@ def curves_section(report: Report) -> list[str]:
         system = "/".join(filter(None, [key[0], key[2]]))
         runs = dict(sorted(systems[key].items(), key=lambda item: (len(item[0]), item[0])))
         figures += [figure(plot) for what in curve_keys(runs) if (plot := curve(system, what, runs))]
-    folded = f'<details><summary>{len(figures)} plots</summary><div class="plots">{"".join(figures)}</div></details>'
+    inside = f'<div class="plots">{"".join(figures)}</div>'
+    folded = f"<details><summary>{counted(figures, 'plot')}</summary>{inside}</details>"
     return ["<h2>Learning curves</h2>", folded] if figures else []
 
 
@@ -249,5 +254,5 @@ def provenance_section(report: Report) -> list[str]:
         "<h2>Made by</h2>",
         f"<pre>{escape(report.command)}</pre>",
         f'<p class="soft">{escape(versions(report))}</p>',
-        f'<details class="steps"><summary>{len(report.steps)} steps</summary>{steps}</details>',
+        f'<details class="steps"><summary>{counted(report.steps, "step")}</summary>{steps}</details>',
     ]

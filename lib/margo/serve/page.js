@@ -189,8 +189,12 @@ async function take(blob, name) {
   if (player) URL.revokeObjectURL(player.src);
   player = new Audio(URL.createObjectURL(blob));
   player.addEventListener("ended", stopPlaying);
-  player.addEventListener("error", () => { at("play").disabled = true; }); // the browser does not know the format
+  player.addEventListener("error", () => {
+    at("play").disabled = true;
+    at("play").title = "the browser cannot play this kind of file";
+  });
   at("play").disabled = false;
+  at("play").title = "";
   say(`${name}, ${seen.seconds.toFixed(2)} s`);
 }
 

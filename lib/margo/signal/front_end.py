@@ -118,7 +118,11 @@ def options_of(record: dict, source: str = "feature record") -> MfccOptions:
 
 
 def same_features(expected: dict, given: dict, where: str = "features") -> None:
-    """Raise MargoError naming every key in which two records of :func:`describe` differ, with both values."""
+    """Raise MargoError naming every key in which two records of :func:`describe` differ, with both values; of
+    ready-made features, for a model of others, what would tell."""
+    if given.get("variant") == "given" != expected.get("variant"):
+        raise MargoError(f"{where} came ready-made, and no record (mfcc.json) tells that they are what the model "
+                         "expects: make them with make_mfcc, or give the record of where they are from")  # fmt: skip
     faults = [
         f"{key} is {given.get(key, 'absent')!r}, expected {expected.get(key, 'absent')!r}"
         for key in sorted(expected.keys() | given.keys())

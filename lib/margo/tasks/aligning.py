@@ -21,9 +21,8 @@ ROUNDING = 0.0015  # seconds; times of neighbours, each rounded to the milliseco
 
 @dataclass(frozen=True)
 class PlacingOptions(Knobs):
-    """How confidences and boundaries are weighed; frames are less independent than models take them for."""
+    """How boundaries are weighed; frames are less independent than models take them for."""
 
-    scale: float = knob(0.1, "acoustic scale of the confidences", above=0, below=float("inf"))
     boundary_scale: float = knob(0.05, "acoustic scale of the posteriors of boundaries", above=0, below=float("inf"))
 
 

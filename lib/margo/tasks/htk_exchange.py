@@ -15,7 +15,7 @@ from margo.formats.htk_net import read_net, write_net
 from margo.formats.lexicon import read_lexicon, write_lexicon
 from margo.formats.models import pack
 from margo.formats.reading import read_text
-from margo.model.grammar import grammar, with_weights
+from margo.model.grammar import grammar, weights_of, with_weights
 from margo.model.hmm import HmmSet
 from margo.signal.front_end import describe, describe_given
 
@@ -47,7 +47,16 @@ def import_model(hmmdefs, dictionary=None, net=None, hcopy=None, sample_rate: in
     record = feature_record(hcopy, sample_rate, kinds, hmms.pool.dimension)
     kind = kind_of(record) or (kinds.pop() if len(kinds) == 1 else "USER")
     meta = {"features": record, "grammar": table, "criterion": "htk", "htk_kind": kind}
-    return with_weights(replace(hmms, meta=meta), **weights), notes
+    return hvite_weighed(replace(hmms, meta=meta), **weights), notes
+
+
+def hvite_weighed(hmms: HmmSet, insertion_penalty: float | None = None, scale: float | None = None) -> HmmSet:
+    """The model with HVite's -p and -s: the one comes on top of what stands on a network's arcs, the other scales it,
+    also where all arcs of a loop have the same."""
+    own = hmms.meta["grammar"].get("insertion_penalty", 0.0)
+    if own and (insertion_penalty, scale) != (None, None):
+        insertion_penalty, scale = own * (1.0 if scale is None else scale) + (insertion_penalty or 0.0), None
+    return with_weights(hmms, insertion_penalty=insertion_penalty, scale=scale)
 
 
 def feature_record(hcopy, sample_rate: int, kinds: set[str], columns: int) -> dict:
@@ -111,7 +120,7 @@ def export_model(hmms: HmmSet, kept: Path, place) -> list[str]:
         raise MargoError("large-margin training has given this model a dimension, which HTK's features do not have")
     record = hmms.meta["features"]
     kind = kind_of(record) or hmms.meta.get("htk_kind", "USER")
-    same = unchanged(hmms, kept)
+    same, (penalty, scale) = unchanged(hmms, kept)
     definitions = [path.name for path in sorted(kept.glob("macros*"))] + ["hmmdefs"] if "hmmdefs" in same else None
     for name in definitions or ():
         copy(kept / name, place(name))
@@ -129,28 +138,31 @@ def export_model(hmms: HmmSet, kept: Path, place) -> list[str]:
         with atomic(place(name)) as file:
             file.write("".join(f"{line}\n" for line in lines))
     use = " ".join(f"-H {name}" for name in definitions)
-    weights = "" if "wdnet" not in same else f" -p {hmms.meta['grammar'].get('insertion_penalty', 0.0)}"
-    told = [f"HVite -C config {use} -S files.scp -i rec.mlf -w wdnet{weights or ' -p 0.0'} -s 1.0 dict words"]
+    told = [f"HVite -C config {use} -S files.scp -i rec.mlf -w wdnet -p {penalty} -s {scale} dict words"]
     if kind_of(record):
         return ["HCopy -C hcopy.conf -S hcopy.scp", *told]
     return [*told, f"(HCopy cannot make these features: they are {kind} to HTK)"]
 
 
-def unchanged(hmms: HmmSet, kept: Path) -> set[str]:
-    """Names of files in ``kept`` that say of the model what is in it still."""
+def unchanged(hmms: HmmSet, kept: Path) -> tuple[set[str], tuple[float, float]]:
+    """Names of files in ``kept`` that say of the model what is in it still; and the weights -p and -s that HVite needs
+    beside the word network, none where that is written anew."""
     files = {role: kept / name for role, name in NAMES.items() if (kept / name).is_file()}
     if not (kept / "hmmdefs").is_file():
-        return set()
+        return set(), (0.0, 1.0)
     definitions = [*sorted(kept.glob("macros*")), kept / "hmmdefs"]
     rate = hmms.meta["features"].get("sample_rate", 0)
     was, _ = import_model(definitions, files.get("dict"), files.get("net"), files.get("hcopy"), rate, hmms.silence)
     arrays, others = pack(hmms)[1], pack(was)[1]
     same = {"hmmdefs"} if arrays.keys() == others.keys() and all(
         np.array_equal(arrays[name], others[name]) for name in arrays) else set()  # fmt: skip
-    tables = {"dict": (hmms.lexicon, was.lexicon), "wdnet": (hmms.meta["grammar"], was.meta["grammar"]),
+    now, before = weights_of(hmms), weights_of(was)
+    tables = {"dict": (hmms.lexicon, was.lexicon), "wdnet": (hmms.meta["grammar"], {**was.meta["grammar"], **now}),
               "hcopy.conf": (hmms.meta["features"], was.meta["features"])}  # fmt: skip
     there = {path.name for path in files.values()}
-    return same | {name for name, (now, before) in tables.items() if now == before and name in there}
+    same |= {name for name, (one, other) in tables.items() if one == other and name in there}
+    penalty = now.get("insertion_penalty", 0.0) - before.get("insertion_penalty", 0.0)
+    return same, (penalty, now.get("scale", 1.0)) if "wdnet" in same else (0.0, 1.0)
 
 
 def copy(source: Path, target) -> None:

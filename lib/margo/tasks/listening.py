@@ -32,11 +32,17 @@ def raw_blocks(stream, rate: int) -> Iterator[np.ndarray]:
 
 def microphone_blocks(rate: int) -> Iterator[np.ndarray]:
     """Samples of the microphone, until interrupted."""
-    import sounddevice  # extra: live
-
-    with sounddevice.InputStream(samplerate=rate, channels=1, dtype="int16") as stream:
-        while True:
-            yield stream.read(int(EVERY * rate))[0][:, 0].astype(np.float32)
+    try:
+        import sounddevice  # extra: live
+    except OSError as error:  # the wheel for Linux comes without the library
+        raise MargoError(f"microphone: {error} (Debian: apt-get install libportaudio2; or pipe a recorder's output "
+                         "into --live true -)") from None  # fmt: skip
+    try:
+        with sounddevice.InputStream(samplerate=rate, channels=1, dtype="int16") as stream:
+            while True:
+                yield stream.read(int(EVERY * rate))[0][:, 0].astype(np.float32)
+    except sounddevice.PortAudioError as error:
+        raise MargoError(f"microphone: {error}") from None
 
 
 def listen(recogniser: Recogniser, blocks: Iterator[np.ndarray], rate: int) -> Iterator[tuple[bool, list[dict]]]:

@@ -24,6 +24,7 @@ from margo.model.graph import Graph, align_graph
 from margo.model.hmm import HmmSet
 from margo.score.boundaries import Correction
 from margo.search.confidence import confidences, unit_confidences
+from margo.search.held import evidence, word_odds
 from margo.search.nbest import nbest
 from margo.search.placing import unit_starts, units_alone
 from margo.search.pruned import ACTIVE, BEAM
@@ -96,23 +97,28 @@ def search_of(hmms: HmmSet, limits: Limits = OWN) -> tuple[Graph, float, int]:
 def decode(hmms: HmmSet, limits: Limits, chunk) -> list[tuple]:
     """``(name, recognised words or None, score, frames)`` of each utterance; None when no path fits its frames."""
     return [(name, path and path.word_names, path.score if path else -np.inf, len(scores))
-            for name, scores, path in best_paths(hmms, search_of(hmms, limits), chunk)]  # fmt: skip
+            for name, _, scores, path in best_paths(hmms, search_of(hmms, limits), chunk)]  # fmt: skip
 
 
 def best_paths(hmms: HmmSet, search: tuple[Graph, float, int], chunk):
-    """``(name, scores [T, S'], best path or None)`` of each utterance, of a search (:func:`search_of`); where limits
-    have left no path the search is exact."""
+    """``(name, x [T, D], scores [T, S'], best path or None)`` of each utterance, of a search (:func:`search_of`); where
+    limits have left no path the search is exact."""
     graph, beam, most = search
     names, frames, _ = zip(*load(chunk, hmms))
-    for name, scores in zip(names, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):
-        yield name, scores, viterbi(graph, scores, beam, most) or viterbi(graph, scores)
+    for name, x, scores in zip(names, frames, log_likelihoods_of_many(scorer(hmms.pool, graph.states), list(frames))):
+        yield name, x, scores, viterbi(graph, scores, beam, most) or viterbi(graph, scores)
 
 
-def timed_decode(hmms: HmmSet, limits: Limits, confidence_scale: float, chunk) -> list[Aligned | None]:
-    """What :func:`decode` finds with its times and confidences; None when no path fits an utterance's frames."""
-    weighed = recognition_graph(weighed_grammar(hmms, confidence_scale))
-    return [path and timed(hmms, name, path, confidences(weighed, scores, path.words, confidence_scale))
-            for name, scores, path in best_paths(hmms, search_of(hmms, limits), chunk)]  # fmt: skip
+def timed_decode(hmms: HmmSet, limits: Limits, scale: float, belief, chunk) -> list[Aligned | None]:
+    """What :func:`decode` finds with its times and its confidences (:func:`margo.tasks.recognising.confidence_of`);
+    None when no path fits an utterance's frames."""
+    search, weighed, rows = search_of(hmms, limits), recognition_graph(weighed_grammar(hmms, scale)), []
+    for name, x, scores, path in best_paths(hmms, search, chunk):
+        if path is not None:
+            odds = word_odds(evidence(search[0], scores, path, x), belief)
+            path = timed(hmms, name, path, odds * confidences(weighed, scores, path.words, scale))
+        rows.append(path)
+    return rows
 
 
 def timed(hmms: HmmSet, name: str, path, sure: np.ndarray) -> Aligned:

@@ -1,6 +1,8 @@
 """Audio to words with a trained model's folder alone."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
@@ -27,11 +29,14 @@ from margo.signal.quiet_cuts import LONGEST, pieces
 from margo.signal.times import boundary_times
 from margo.tasks import passes
 
-SCALE = 0.1  # of acoustic scores in confidences, for models that were not calibrated (margo.tasks.calibrating)
+SCALE = 0.1  # of acoustic scores in confidences, for models that were not calibrated
 SURE = 0.02  # a word that is hardly one is left out; less sure ones have little confidence
-CHOSEN = {"scale?": float, "belief?": [float]}  # of margo.tasks.calibrating
+CHOSEN = {"scale?": float, "belief?": [float]}  # by margo.tasks.calibrating
 CELLS = 20_000_000  # frames times nodes of the graph, up to which a runner-up is looked for: 160 MB
 COLUMNS, ROWS = 900, 96  # of pictures, at most
+
+
+Recording = str | PathLike[str] | bytes | tuple[np.ndarray, int]  # a path, a file's bytes, samples with their rate
 
 
 class Placing(NamedTuple):
@@ -50,6 +55,13 @@ class Heard(NamedTuple):
     score: float
     words: list[dict]
     odds: np.ndarray  # [W] that each is a word
+
+
+def confidence_of(hmms: HmmSet, path, scale: float | None = None) -> tuple[float, tuple[float, ...]]:
+    """``(scale of acoustic scores, belief)`` of a model's confidences: the ``scale`` that is given, else what was
+    chosen when it was calibrated; ``path`` is the model's file."""
+    chosen = fitting(path, hmms.meta.get("confidence", {}), CHOSEN, "what a model holds of its confidence")
+    return scale or chosen.get("scale", SCALE), tuple(chosen.get("belief", BELIEF))
 
 
 def pause_graph(hmms: HmmSet) -> Graph | None:
@@ -71,7 +83,13 @@ class Recogniser:
     A recording is a file's path, a file's bytes, or ``(samples [N], sample rate)``, scaled as 16-bit integers.
     """
 
-    def __init__(self, folder, confidence_scale: float | None = None, lm=None, placing: Placing | None = None):
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        confidence_scale: float | None = None,
+        lm: str | PathLike[str] | None = None,
+        placing: Placing | None = None,
+    ):
         path = file_in(folder, "model.npz")
         self.hmms = read_model(path)
         if lm is not None:
@@ -80,15 +98,14 @@ class Recogniser:
         if self.options.cmvn == "speaker":
             raise MargoError(f"{folder}: the model expects features normalised per speaker, which one file cannot give")
         self.graph = recognition_graph(self.hmms)
-        chosen = fitting(path, self.hmms.meta.get("confidence", {}), CHOSEN, "what a model holds of its confidence")
-        self.scale, self.belief = confidence_scale or chosen.get("scale", SCALE), chosen.get("belief", BELIEF)
+        self.scale, self.belief = confidence_of(self.hmms, path, confidence_scale)
         self.weighed = recognition_graph(weighed_grammar(self.hmms, self.scale))  # as the frames' scores are
         self.scorer = scorer(self.hmms.pool, self.graph.states)
         self.pause = pause_graph(self.hmms)
         self.placing = placing or Placing()
         self.alone, self.kinds = units_alone(self.hmms), passes.unit_kinds(self.hmms)
 
-    def transcribe(self, recording, channel: int | None = None) -> dict:
+    def transcribe(self, recording: Recording, channel: int | None = None) -> dict:
         """``{"text", "score", "seconds", "words": [{"word", "start", "duration", "confidence"}]}`` of a recording.
 
         ``channel`` (from 0) is the one to take of several. A long recording is taken in pieces, unless the model is of
@@ -158,7 +175,7 @@ class Recogniser:
                 before += len(own)
         return places.tolist()
 
-    def align(self, recording, words, channel: int | None = None) -> dict:
+    def align(self, recording: Recording, words: str | Sequence[str], channel: int | None = None) -> dict:
         """As :meth:`transcribe`, where it is known that the ``words`` (a string of them, or their names) were said;
         ``units`` are the models passed through, ``{"unit", "start", "duration", "confidence", "deviation"}``: the last
         is that of the start, in seconds; None where times are the best path's."""
@@ -182,7 +199,7 @@ class Recogniser:
         return {"text": " ".join(words), "score": round(path.score, 4), "seconds": round(len(samples) / rate, 3),
                 "words": self._told(path, at, [word[3] for word in aligned.words]), "units": units}  # fmt: skip
 
-    def log_likelihood(self, recording) -> float:
+    def log_likelihood(self, recording: Recording | np.ndarray) -> float:
         """Score of the best path, of a recording or of finished features [T, D]."""
         x = recording if isinstance(recording, np.ndarray) else self._features(*self._samples(recording, None))
         return viterbi_score(self.graph, log_likelihoods(self.scorer, self.hmms.padded(x) if x is recording else x))
@@ -213,7 +230,7 @@ class Recogniser:
             raise MargoError(f"{name}: {len(x)} frames are too few for any word of the model")
         if (quiet := quiet_score(self.graph, self.pause, scores)) >= path.score:
             return Heard(scores, None, quiet, [], np.empty(0))
-        odds = word_odds(evidence(self.graph, scores, path), self.belief)
+        odds = word_odds(evidence(self.graph, scores, path, x), self.belief)
         sure = confidences(self.weighed, scores, path.words, self.scale) * odds
         words = self._told(path, boundary_times(self.hmms.meta["features"], len(x)), sure)
         return Heard(scores, path, path.score, words, odds)

@@ -199,7 +199,7 @@ def rescore_chunk(hmms: HmmSet, letters: HmmSet, meta: dict, made, n: int, withi
     models = {word: word_model(letters, word) for word in letters.words}
     shortest = max(model.pool.n_states for model in models.values())
     rows = []
-    for (name, scores, path), (_, x, _) in zip(best_paths(hmms, (graph, np.inf, 0), chunk), speech.load(chunk, hmms)):
+    for name, x, scores, path in best_paths(hmms, (graph, np.inf, 0), chunk):
         best = tuple(path.word_names) if path else ()
         strings = [(hypothesis.names, hypothesis.score) for hypothesis in nbest(graph, scores, n)] if path else []
         floor = strings[0][1] - within if strings and within else -np.inf
