@@ -93,8 +93,8 @@ def train(criterion, options, step, start=None, folds=None, select=None) -> None
     if criterion.picks:
         step.extra["cost"] = state.cost
         begun = f" from {step.extra['from']}" if options.also else ""
-        told = "mean of the best models from all starts" if mean else f"model after {state.chosen} iterations{begun}"
-        step.say(f"{step.name}: the {told} was the best on {'dev' if dev else 'train'}")
+        told = f"the model after {state.chosen} iterations{begun} was the best on {'dev' if dev else 'train'}"
+        step.say(f"{step.name}: {'the mean of the best models from all starts is kept' if mean else told}")
 
 
 def weighed(hmms: HmmSet, first: dict, criterion, options, data, dev, folds, where, step) -> HmmSet:
