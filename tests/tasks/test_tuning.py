@@ -265,8 +265,9 @@ def test_nbest_alignments_and_decoding_use_the_models_weights(root, untuned, tmp
     assert scaled == ([], [])
     unscaled = passes.alignments(with_weights(hmms, insertion_penalty=-120.0), 0.1, chunk)[0]
     assert [word[3] for words in sure for word in words] != [word[3] for each in unscaled for word in each.words]
-    decoded = (passes.timed_decode(hmms, passes.OWN, 0.1, belief, chunk) for belief in ((500.0,), (0.0,)))
-    whole, half = ([word[3] for each in rows for word in each.words] for rows in decoded)  # words for sure; as likely noise
+    beliefs = (500.0,), (0.0,)  # words for sure; as likely noise
+    decoded = (passes.timed_decode(hmms, passes.OWN, 0.1, belief, chunk) for belief in beliefs)
+    whole, half = ([word[3] for each in rows for word in each.words] for rows in decoded)
     assert half == pytest.approx([0.5 * each for each in whole]) and min(whole) > 0
 
 
