@@ -114,3 +114,16 @@ def test_a_network_that_remembers_more_than_a_word_is_rules(tmp_path):
     assert [each.score for each in short] == pytest.approx(sorted(truth.strings.values(), reverse=True), abs=1e-10)
     write_model(tmp_path / "model.npz", hmms)
     assert read_model(tmp_path / "model.npz").automaton.ways == hmms.automaton.ways
+
+
+def test_a_word_that_can_be_entered_twice_counts_once_among_the_n_best(tmp_path):
+    """yes | no | no [yes]"""
+    arcs = ["S=0 E=1", "S=0 E=2", "S=0 E=3", "S=1 E=5", "S=2 E=5", "S=3 E=5", "S=2 E=4 l=-3", "S=4 E=5"]
+    (tmp_path / "net").write_text(lattice([NULL, "yes", "no", "no", "yes", NULL], arcs))
+    table, _ = read_net(tmp_path / "net", ("yes", "no"), set())
+    for seed in range(10):
+        hmms = random_hmms(np.random.default_rng(seed), words=2, states=1)
+        hmms = replace(hmms, lexicon=dict(zip(("yes", "no"), hmms.lexicon.values())), meta={"grammar": table})
+        graph = recognition_graph(hmms)
+        found = nbest(graph, np.random.default_rng(seed).normal(-3, 2, (8, len(graph.states))), 3)
+        assert {each.names for each in found} == {("yes",), ("no",), ("no", "yes")}
