@@ -281,6 +281,7 @@ def test_a_pair_s_table_counts_its_own_tokens():
                        [-1.0, 9.0, -1.0]])  # fmt: skip
     subsets = ([0, 1], [0, 2], [1, 2])
     lines = [{"run": 0, "pair": pair, "objective": value} for pair in subsets for value in (2, 1)]
-    cells = pairs_table("t", "ABC", lines, truth, before, -before)["cells"]
-    assert cells[0] == ["A B", "4", "2", "2", "2.0000", "1.0000"]
-    assert [row[2:4] for row in cells[1:]] == [["1", "3"], ["2", "2"]]
+    log_lik = np.array([[3, 2, 9], [3, 4, 2], [1, 2, 0], [0, 0, 1], [2, 0, 1], [5, 6, 7]], float)
+    cells = pairs_table("t", "ABC", lines, truth, before, -before, log_lik)["cells"]
+    assert cells[0] == ["A B", "4", "1", "2", "2", "2.0000", "1.0000"]
+    assert [row[2:5] for row in cells[1:]] == [["2", "1", "3"], ["1", "2", "2"]]
