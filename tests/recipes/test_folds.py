@@ -1,0 +1,32 @@
+"""recipes/an4 by folds over all speakers."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.slow
+def test_every_speaker_is_tested_once(root, tmp_path):
+    corpus, exp = tmp_path / "an4", tmp_path / "exp"
+    command = [sys.executable, root / "local" / "mini_corpus.py", "an4", "--out", corpus, "--size", "tiny"]
+    subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run([root / "recipes" / "an4" / "run.sh", "--corpus", corpus, "--folds", "2", "--exp", exp,
+                           "--mix", "1", "--criteria", "mono", "--conf", root / "tests" / "recipes" / "an4.toml"],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    parts = [json.loads((exp / str(n) / "decode/mono_1/test/score.json").read_text()) for n in (1, 2)]
+    whole = json.loads((exp / "all/decode/mono_1/test/score.json").read_text())
+    said = [line.split() for part in ("train", "test")
+            for line in (corpus / "etc" / f"an4_{part}.transcription").read_text().splitlines()]  # fmt: skip
+    assert whole["total"] == sum(part["total"] for part in parts) == sum(
+        word not in ("<s>", "</s>") and not word.startswith("(") for words in said for word in words)  # fmt: skip
+    assert whole["errors"] == sum(part["errors"] for part in parts)
+    for n in (1, 2):
+        speakers = {name: {line.split()[1] for line in (exp / str(n) / "data" / name / "utt2spk").read_text().splitlines()}
+                    for name in ("train", "dev", "test")}  # fmt: skip
+        assert not speakers["test"] & (speakers["train"] | speakers["dev"]) and not speakers["train"] & speakers["dev"]
+    assert (exp / "all" / "RESULTS.md").is_file()
+    done = subprocess.run([root / "recipes" / "an4" / "run.sh", "--folds", "two"], capture_output=True, text=True)
+    assert done.returncode == 2 and "--folds is 'two', expected a whole number" in done.stderr
