@@ -24,9 +24,9 @@ def test_every_speaker_is_tested_once(root, tmp_path):
         word not in ("<s>", "</s>") and not word.startswith("(") for words in said for word in words)  # fmt: skip
     assert whole["errors"] == sum(part["errors"] for part in parts)
     for n in (1, 2):
-        speakers = {name: {line.split()[1] for line in (exp / str(n) / "data" / name / "utt2spk").read_text().splitlines()}
-                    for name in ("train", "dev", "test")}  # fmt: skip
-        assert not speakers["test"] & (speakers["train"] | speakers["dev"]) and not speakers["train"] & speakers["dev"]
+        tables = ((exp / str(n) / "data" / name / "utt2spk").read_text() for name in ("train", "dev", "test"))
+        train, dev, test = ({line.split()[1] for line in table.splitlines()} for table in tables)
+        assert not test & (train | dev) and not train & dev
     assert (exp / "all" / "RESULTS.md").is_file()
     done = subprocess.run([root / "recipes" / "an4" / "run.sh", "--folds", "two"], capture_output=True, text=True)
     assert done.returncode == 2 and "--folds is 'two', expected a whole number" in done.stderr
