@@ -150,6 +150,19 @@ def test_the_share_of_pairs_that_decides_narrows_by_the_epoch(folders, tmp_path)
     assert Lme(LmeOptions(hard=True)).begin(hmms)["nu"] == 0
 
 
+@pytest.mark.parametrize("wrong, nu, share", [(0, 1.0, 0.1), (1, 1.0, 0.2), (4, 1.0, 0.8), (9, 1.0, 1.0), (9, 0.3, 0.3),
+                                              (0, 0.05, 0.05)])  # fmt: skip
+def test_a_start_that_gets_few_tokens_wrong_begins_with_fewer_pairs(folders, monkeypatch, wrong, nu, share):
+    """Twenty times the share of its wrong tokens, of a hundred; and only at the start."""
+    hmms = read_model(folders / "ml" / "model.npz")
+    found = SimpleNamespace(token_margins=np.where(np.arange(100) < wrong, -1.0, 1.0))
+    monkeypatch.setattr(Lme, "search", lambda self, hmms, corpus: found)
+    criterion = Lme(LmeOptions(nu=nu))
+    memory = criterion.begin(hmms)
+    assert criterion.measure(hmms, memory, None, 0, False)[1]["nu"] == pytest.approx(share)
+    assert criterion.measure(hmms, memory, None, 1, False)[1]["nu"] == nu
+
+
 def test_maximum_likelihood_keeps_the_last_model_and_says_what_dev_thinks(folders, tmp_path):
     reports, facts = go(folders, tmp_path, "ml")
     assert [report["mixtures"] for report in reports] == [1] * 6 + [2] * 4 + [4] * 4

@@ -25,6 +25,7 @@ QUANTILES = (5, 25, 50, 75, 95)  # per cent, of the margins shown by epoch
 TRIES = 5  # balls, each half the last, before an epoch gives up
 START_RADIUS = 0.1  # r^2 / K that auto begins with
 LEAST_NU = 0.1  # that narrowing comes to
+WIDE = 20  # times the share of tokens that a start gets wrong: the most that nu begins with
 SHARPNESS, SHARPER, SHARPEST = 2.0, 1.5, 50.0  # of lme-gd's soft minimum: at first, times an epoch, at last
 
 
@@ -40,8 +41,8 @@ class LmeOptions(PatienceOptions):
     misrecognised: bool = knob(False, "count misrecognised tokens too", needs={"hard": True})
     parameters: tuple[str, ...] = knob(("means", "variances"), "kinds of parameters to move; the paper's are means",
                                        ("means", "variances"))  # fmt: skip
-    nu: float = knob(1.0, "share of the pairs that decide the soft margin at first: C = 1 / (nu pairs)", above=0,
-                       most=1, needs={"hard": False})  # fmt: skip
+    nu: float = knob(1.0, "share of the pairs that decide the soft margin at first: C = 1 / (nu pairs); less where the "
+                       "start is good", above=0, most=1, needs={"hard": False})  # fmt: skip
     narrowing: float = knob(0.85, f"nu is multiplied by this after each epoch, down to {LEAST_NU}; 1 keeps it", above=0,
                             most=1, needs={"hard": False})  # fmt: skip
     radius: str = knob("auto", "r^2 / K of the ball around the means an epoch; auto adapts it, a number stays")
@@ -86,7 +87,7 @@ class Lme(Criterion):
     variances [n, K, 2 D].
 
     nu falls from epoch to epoch: at first many pairs shape the model, as what generalises to speakers never heard
-    does; in the end the few that are still wrong, or nearly, decide.
+    does; in the end the few that are still wrong, or nearly, decide. A start that gets few tokens wrong begins there.
     """
 
     def __init__(self, options):
@@ -120,7 +121,11 @@ class Lme(Criterion):
         return memory["sharpness"] / max(margins.std(), 1e-12 + 1e-9 * np.abs(margins).max())
 
     def measure(self, hmms: HmmSet, memory: dict, corpus, steps: int, final: bool) -> tuple[Pairs, dict]:
-        return self.search(hmms, corpus), memory
+        pairs = self.search(hmms, corpus)
+        if not steps and memory["nu"] > LEAST_NU:  # what is right already is not to be unlearnt
+            wrong = float((pairs.token_margins < 0).mean())
+            memory = {**memory, "nu": min(memory["nu"], max(LEAST_NU, WIDE * wrong))}
+        return pairs, memory
 
     def search(self, hmms: HmmSet, corpus) -> Pairs:
         """Pairs of all training tokens on paths found with ``hmms`` itself; the last are kept for the next epoch."""
