@@ -34,6 +34,7 @@ def run(options: Options, step):
     import numpy as np
 
     from margo.formats import datadir
+    from margo.formats.atomic import write_json
 
     sets = split(recordings(options.corpus), options)
     generator = np.random.default_rng(options.seed)
@@ -50,6 +51,7 @@ def run(options: Options, step):
         for file in sorted((options.out / name).iterdir()):
             step.output(f"{name}/{file.name}")
         step.say(f"{name}: {len(utterances)} utterances, {sum(len(u.words) for u in utterances)} digits")
+    write_json(step.output("corpus.json"), {"corpus": "fsdd", "synthetic": False})
 
 
 def recordings(corpus: Path) -> list[tuple]:

@@ -24,7 +24,7 @@ if stage 0; then
     corpus_or_embedded
     folding=()
     if (( folds > 0 )); then folding=(--folds "$folds" --fold "$fold"); fi
-    run an4_data --corpus "$corpus" --partial "$partial" "${folding[@]}" --out "$exp/data"
+    run an4_data "${confs[@]}" --corpus "$corpus" --partial "$partial" "${folding[@]}" --out "$exp/data"
 fi
 
 if stage 1; then

@@ -12,7 +12,7 @@ from margo.model.hmm import flat_start, whole_words
 from margo.search import placing
 from margo.search.confidence import node_units, unit_confidences
 from margo.search.placing import unit_starts, units_alone
-from margo.search.viterbi import align, viterbi
+from margo.search.viterbi import Segment, align, viterbi
 from oracles import log_gaussians, random_hmms, unit_paths
 
 
@@ -51,6 +51,17 @@ def test_they_are_those_of_all_ways_to_place_the_units(seed, scale):
     np.testing.assert_allclose(means, true, atol=1e-9)
     np.testing.assert_allclose(deviations, spread, atol=1e-6)
     assert len(units) > 1 and deviations[1:].max() > 0.1 and means[0] == deviations[0] == 0
+
+
+def test_a_unit_that_may_take_no_frame_may_begin_behind_the_last():
+    rng = np.random.default_rng(2)
+    hmms = random_hmms(rng, silence=True, tee=True)
+    scores = log_gaussians(hmms.pool, rng.normal(size=(6, hmms.pool.dimension)))
+    tee = next(n for n, unit in enumerate(hmms.units) if unit.log_transitions[0, -1] > -np.inf)
+    other = next(n for n in range(len(hmms.units)) if n != tee)
+    units = [Segment(other, 0, 6), Segment(tee, 6, 6)]
+    found = unit_starts(units_alone(hmms), units, scores, np.arange(hmms.pool.n_states), 0.2)
+    np.testing.assert_allclose(found, brute_force(hmms, [other, tee], scores, 0.2), atol=1e-6)
 
 
 def spoken(words=40, seed=5):

@@ -8,6 +8,7 @@ import pytest
 
 from margo.errors import MargoError
 from margo.formats.boundary_table import read_boundaries, write_boundaries
+from margo.formats.plots import write_plots
 from margo.model.hmm import Unit, flat_start, left_to_right, whole_words
 from margo.score.boundaries import Correction
 from margo.tasks.labels import boundary_report, errors_of_alignment, stated_deviations
@@ -75,6 +76,8 @@ def test_stated_deviations_are_scored_by_class(tmp_path):
     assert facts["percent_within_deviations"] == [pytest.approx(66.67), 100.0]  # 2, -4 and -5 ms; 7.5, 2.5 and 10
     assert {*facts["by_transition"]} == {"vowel b", "b sil", "sil vowel"} and "within two" in text
     assert plots[1]["cells"][0][:2] == ["all", "3"] and len(plots[1]["cells"][0]) == len(plots[1]["columns"])
+    write_plots(tmp_path, plots)  # which looks at them
+    assert plots[0]["note"].startswith("100.00 % within 10 ms, ")
     assert stated_deviations(rows[1:], found) is None  # not of all
 
 

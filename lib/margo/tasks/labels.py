@@ -105,8 +105,8 @@ def boundary_report(
             f"{facts['median_ms']:.2f} ms, bias {facts['bias_ms']:+.2f} ms\n"
             f"{len(missing)} utterances not aligned\n")  # fmt: skip
     if deviations is not None:
-        shares = facts["percent_within_deviations"]
-        text += f"{shares[0]:.2f} % within one stated deviation, {shares[1]:.2f} % within two\n"
+        one, two = facts["percent_within_deviations"]
+        text += f"{one:.2f} % within one stated deviation, {two:.2f} % within two\n"
     stated = [] if deviations is None else ["1 deviation %", "2 deviations %"]
     edges = np.arange(-62.5, 63, 5)
     counts, _ = np.histogram(1000 * errors, edges)
