@@ -201,7 +201,11 @@ def test_a_model_and_its_alignments_go_to_kaldi_and_come_back(root, exp, tmp_pat
     ours, theirs = (dict(kaldiio.load_ark(str(place / "ali.ark"))) for place in (exp / "ali" / "ml_1", back / "ali"))
     assert ours.keys() == theirs.keys()
     assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
-    assert (exp / "ali" / "ml_1" / "phones.ctm").read_text() == (back / "ali" / "phones.ctm").read_text()
+    rows = [[line.split() for line in (place / "phones.ctm").read_text().splitlines()]
+            for place in (exp / "ali" / "ml_1", back / "ali")]  # fmt: skip
+    assert len(rows[0]) == len(rows[1])
+    for ours, theirs in zip(*rows):  # ours are means over all paths
+        assert (ours[0], ours[4]) == (theirs[0], theirs[4]) and abs(float(ours[2]) - float(theirs[2])) < 0.1
     done = step(root, "decode", "--model", back, "--data", exp / "mfcc" / "dev", "--out", tmp_path / "d")
     assert done.returncode == 0, done.stderr
 

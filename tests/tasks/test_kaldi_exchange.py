@@ -24,7 +24,7 @@ def test_states_to_transition_ids_and_back(hmms):
     ids = transitions_of(hmms)
     states, units = np.array([0, 0, 1, 2, 2, 2, 0, 1, 1]), [Segment(0, 0, 3), Segment(1, 3, 5), Segment(1, 5, 6),
                                                           Segment(0, 6, 9)]  # fmt: skip
-    sequence = transition_ids(hmms, ids, states, units)
+    sequence = transition_ids(hmms, ids, states, [unit.index for unit in units])
     assert sequence.tolist() == [1, 2, 4, 5, 6, 6, 2, 3, 4]
     found, segments = states_and_units(ids, sequence)
     assert found.tolist() == states.tolist() and segments == units
@@ -41,8 +41,10 @@ def test_loops_behind_the_transition_out(hmms):
 def test_sequences_that_are_none(hmms, sequence, said):
     with pytest.raises(MargoError, match=said):
         states_and_units(transitions_of(hmms), np.array(sequence, int))
-    with pytest.raises(MargoError, match="state 2 is not one of unit a"):
-        transition_ids(hmms, transitions_of(hmms), np.array([0, 2]), [Segment(0, 0, 2)])
+    wrong = ([0, 2], [0]), ([0, 1], [0, 1]), ([0, 1, 2], [0]), ([0], [0]), ([1], [0]), ([], []), ([2], [])
+    for states, units in wrong:
+        with pytest.raises(MargoError, match="its states do not go through its units"):
+            transition_ids(hmms, transitions_of(hmms), np.array(states, int), units)
 
 
 def test_alignments_in_every_form(tmp_path):

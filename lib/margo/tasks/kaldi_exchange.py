@@ -16,7 +16,6 @@ from margo.model.grammar import grammar
 from margo.model.hmm import HmmSet
 from margo.search.viterbi import Segment
 from margo.signal.front_end import describe_given
-from margo.signal.times import boundary_times
 
 
 def import_model(path, phones=None, lexicon=None, silence: str | None = None, record: dict | None = None) -> HmmSet:
@@ -75,36 +74,41 @@ def _sizes(ids: Transitions) -> np.ndarray:
     return sizes
 
 
-def transition_ids(hmms: HmmSet, ids: Transitions, states: np.ndarray, units: list[Segment]) -> np.ndarray:
-    """Transition-ids int32 [T] of an alignment: pool states [T] within units."""
-    number = {key: n for n, key in enumerate(zip(ids.unit.tolist(), ids.position.tolist(), ids.target.tolist()))}
-    sequence = np.zeros(len(states), np.int32)
-    for segment in units:
-        unit, here = hmms.units[segment.index], []
-        for state in states[segment.start : segment.end].tolist():
-            last = here[-1] if here else 0
-            near = [p for p in range(last, unit.n_states) if unit.states[p] == state]
-            if not near:
-                raise MargoError(f"state {state} is not one of unit {unit.name} from its state {last + 1} on")
-            here.append(near[0])
-        for frame, (position, target) in enumerate(zip(here, [*here[1:], unit.n_states]), segment.start):
-            if (segment.index, position, target) not in number:
-                raise MargoError(f"unit {unit.name} has no transition from state {position + 1} to {target + 1}")
-            sequence[frame] = number[segment.index, position, target]
-    return sequence
+def transition_ids(hmms: HmmSet, ids: Transitions, states: np.ndarray, units: list[int]) -> np.ndarray:
+    """Transition-ids int32 [T] of an alignment: pool states [T] along units (indices). Where one unit ends the states
+    themselves tell; times in a CTM need not be those of the path."""
+    ways: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for number, key in enumerate(zip(ids.unit.tolist(), ids.position.tolist())):
+        ways.setdefault(key, []).append((int(ids.target[number]), number))
+    chains = {(0, 0): None} if units and len(states) and hmms.units[units[0]].states[0] == states[0] else {}
+    for frame in range(len(states)):
+        after: dict[tuple[int, int], tuple] = {}  # by place among the units and position: the chain of ids so far
+        for (place, position), chain in chains.items():
+            for target, number in ways.get((units[place], position), ()):
+                there = (place + 1, 0) if target == hmms.units[units[place]].n_states else (place, target)
+                if frame + 1 == len(states):
+                    fits = there == (len(units), 0)
+                else:
+                    fits = there[0] < len(units) and hmms.units[units[there[0]]].states[there[1]] == states[frame + 1]
+                if fits:
+                    after.setdefault(there, (chain, number))
+        chains = after
+    if not chains:
+        raise MargoError("its states do not go through its units")
+    (chain,), sequence = chains.values(), []
+    while chain:
+        chain, number = chain
+        sequence.append(number)
+    return np.array(sequence[::-1], np.int32)
 
 
 def exported_alignments(hmms: HmmSet, folder) -> Iterator[tuple[str, np.ndarray]]:
     """``(utterance, transition-ids)`` of a folder of alignments: states of ali.scp, units of phones.ctm."""
     ids, units = transitions_of(hmms), {}
     for row in read_ctm(Path(folder) / "phones.ctm"):
-        units.setdefault(row.utterance, []).append(row)
+        units.setdefault(row.utterance, []).append(hmms.unit_index[row.word])
     for name, place in read_scp(folder, "ali.scp").items():
-        states = read_vector(place)
-        at = boundary_times(hmms.meta["features"], len(states))
-        segments = [Segment(hmms.unit_index[row.word], *(int(abs(at - time).argmin()) for time in (row.start, row.end)))
-                    for row in units.get(name, ())]  # fmt: skip
         try:
-            yield name, transition_ids(hmms, ids, states, segments)
+            yield name, transition_ids(hmms, ids, read_vector(place), units.get(name, []))
         except MargoError as error:
             raise MargoError(f"{folder}: {name}: {error}") from None
