@@ -39,10 +39,12 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def as_from_a_terminal():
-    """For ``preexec_fn``: a group of its own that Ctrl-C reaches; what runs in the background inherits to ignore it."""
+    """For ``preexec_fn``: a group of its own that Ctrl-C and a hangup reach; what runs in the background inherits to ignore
+    the one, under nohup the other."""
 
     def prepare():
         os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
 
     return prepare

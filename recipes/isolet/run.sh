@@ -18,10 +18,7 @@ options+=(letters spaces)
 with_sweep "0.004 0.02 0.1 0.5"
 parse_options "$@"
 declare -A kept=([eset]=BCDEGPTVZ [all]=ABCDEFGHIJKLMNOPQRSTUVWXYZ)
-declare -A scheme_space=([eset]=ll-mean [all]=ll)  # derivatives of 26 words are too many for machines of all samples
 [ -n "${kept[$letters]-}" ] || usage_error "--letters is '$letters', expected eset or all"
-read -r -a sizes <<< "$mix"
-sizes=("${sizes[@]:0:2}")  # of the kernels
 
 make_data() {
     corpus_or_embedded --letters "$letters"
@@ -29,27 +26,4 @@ make_data() {
 }
 
 speech_stages
-
-if stage 10; then
-    for m in "${sizes[@]}"; do
-        for space in $spaces; do
-            work train_word_kernel --init "$exp/ml_$m" --data "$exp/mfcc/train" --space "$space" --out "$exp/kernel/svm-${space}_$m"
-        done
-    done
-fi
-
-if stage 11; then
-    models=() tests=("${folders[@]:1}")
-    for m in "${sizes[@]}"; do
-        for space in $spaces; do
-            models+=("$exp/kernel/svm-${space}_$m")
-            work test_word_kernel --model "${models[-1]}" --data "${tests[@]/#/"$exp/mfcc/"}" --seed "$seed" --out "$exp/score/svm-${space}_$m"
-        done
-    done
-    run show_margins --models "${models[@]}" --out "$exp/margins" \
-        --title "Kernels of words: objective, margin, support vectors and steps (the paper prints none)"
-    work compare_word_schemes --init "$exp/ml_${sizes[0]}" --data "$exp/mfcc/train" --test "$exp/mfcc/test" --seed "$seed" \
-        --space "${scheme_space[$letters]}" --out "$exp/score/schemes_${sizes[0]}"
-fi
-
-if stage 12; then report_results; fi
+source "$root/recipes/isolet/kernels.sh"

@@ -12,7 +12,7 @@
 source "$(dirname "$0")/../../steps/speech.sh"
 source "$root/steps/ladder.sh"
 stages=([10]="tables of frames and segments" [11]="broad phones, [PW10]" [12]="phone segments, [R18]" [13]="report of all"
-    [21]="LDA and MLLT" [22]="speaker-adaptive training" [23]="MCE, MMI and LME on top" [24]="decode and score the rungs"
+    [21]="LDA and MLLT" [22]="speaker-adaptive training" [23]="MCE, MMI and LME on top" [24]="errors of the rungs"
     [25]="report of the rungs")
 offers="hmm mono lda sat sat-mce sat-mmi sat-lme-sdp"
 mix="1 2 4 8" criteria="ml mce mmi lme-sdp"  # the whole of TIMIT bears 32 mixtures
@@ -31,22 +31,7 @@ make_data() {
     run timit_data --corpus "$corpus" --partial "$partial" --test "$test" --out "$exp/data"
 }
 
-after_stage_3() {  # of the models of stage 2 on the training speakers; then those of an aligner
-    for system in $(wanted_in 2); do
-        for m in $mix; do
-            run score_alignment --ali "$exp/ali/${system}_$m" --data "$exp/mfcc/train" --labels "$labels" "${classes[@]}" \
-                --out "$exp/boundaries/${system}_$m"
-        done
-    done
-    source "$root/recipes/timit/boundaries.sh"
-}
-
-after_stage_7() {
-    for system in $(only $(trained_before 7)); do
-        run plot_confusions --hyp "$exp/decode/${system}_${mix##* }/test" --out "$exp/confusions/$system"
-    done
-}
-
+source "$root/recipes/timit/boundaries.sh"
 speech_stages
 source "$root/recipes/timit/classifiers.sh"
 climb 20

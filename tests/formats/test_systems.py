@@ -87,7 +87,7 @@ def test_rows_are_added_and_replaced(write, tmp_path, monkeypatch):
         ("stage = 5", "stage = 9", "mine: stage is 9, expected one of 0 1 2"),
         ("stage = 5", 'stage = "5"', "mine: stage is '5', expected int"),
         ("stage = 5", "", "mine: no stage"),
-        ('"hmm"', '"him"', "mine: family is him, expected hmm, phone, gmm"),
+        ('"hmm"', '"him"', "mine: family is him, expected hmm, phone, speaker, gmm"),
         ('"train_mmi"', '"train_mine.py"', "mine: step is train_mine.py: no file"),
         ('"train_mmi"', '"train_tea"', "mine: step is train_tea: no file"),
         ("start =", "begin =", "mine: no key begin; there are name, label"),

@@ -453,7 +453,7 @@ def test_versions_are_those_of_what_calculates(run, exp):
 
 def test_the_command_can_be_typed_again():
     given = ["--mix", "1 2 4", "--label", 'a"b $x', "--exp", "/tmp/a b", "--corpus", ""]
-    script = 'source steps/speech.sh; options+=(label); parse_options "$@"; echo "$invocation"'
+    script = 'source steps/speech.sh; options+=(label); parse_options "$@"; echo "$invocation"; trap - EXIT'
     made = subprocess.run(["bash", "-c", script, "recipes/tidigits/run.sh", *given], cwd=ROOT, capture_output=True,
                           text=True, check=True).stdout.strip()  # fmt: skip
     assert made.startswith('recipes/tidigits/run.sh --mix "1 2 4" --label ')
