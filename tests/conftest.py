@@ -39,8 +39,8 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def as_from_a_terminal():
-    """For ``preexec_fn``: a group of its own that Ctrl-C and a hangup reach; what runs in the background inherits to ignore
-    the one, under nohup the other."""
+    """For ``preexec_fn``: a group of its own that Ctrl-C and a hangup reach; what runs in the background, or under
+    nohup, inherits to ignore them."""
 
     def prepare():
         os.setsid()
