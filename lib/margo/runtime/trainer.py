@@ -4,10 +4,10 @@ Iteration i first measures the model that i - 1 steps have made of the start (th
 reports it: what the criterion says of it and, every ``check`` iterations, its errors on dev. Then it takes a step. One
 more pass than there are steps measures the last model. Where there are several starts, the next one follows when the
 last has been trained to its end, and in the end dev judges the mean of the best models from all of them too. Each errs
-in its own way, and was picked as the luckiest of many on dev; so the mean is the result unless dev is clearly against
-it (:func:`may_be_chance`). Else the result is the model that did best on dev; without dev, by the criterion's own cost
-on the training data; or the last one, if the criterion does not pick. What a criterion is,
-:mod:`margo.estimate.criterion` says; the loop knows nothing else of it.
+in its own way, and was picked as the luckiest of many on dev, which the mean was not; so it is the result if it errs
+less there than they do on average, and not clearly more than the best of them (:func:`may_be_chance`). Else the result
+is the model that did best on dev; without dev, by the criterion's own cost on the training data; or the last one, if
+the criterion does not pick. What a criterion is, :mod:`margo.estimate.criterion` says; the loop knows nothing else of it.
 """
 
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ from margo.runtime import epochs
 class State:
     """The model; the number of its start, the iterations before that, the least cost from it and looks without a lower
     one since; the best model so far, its cost, the steps it took and from which start; and the criterion's memory, None
-    once there is nothing more to do. Of several starts also the best model from this one, and the mean of the best from
-    those before; a source beyond the last start is that mean."""
+    once there is nothing more to do. Of several starts also the best model from this one, the mean of the best from those
+    before and the sum of their costs; a source beyond the last start is that mean."""
 
     hmms: object
     best: object
@@ -37,6 +37,7 @@ class State:
     source: int = 0
     own: object = None
     mean: object = None
+    costs: float = 0.0
 
 
 def may_be_chance(cost: float, least: float) -> bool:
@@ -113,11 +114,12 @@ class Training:
             mean = self.criterion.blend(state.mean, state.own, 1 / (state.lap + 1)) if state.mean else None
         else:
             mean = state.own
-        state = replace(state, mean=mean)
+        state = replace(state, mean=mean, costs=state.costs + state.least)
         if mean is not None and state.lap + 1 == len(self.starts):
             weighed, errors = self.errors(mean)
             report |= {f"mean_{name}": count for name, count in errors.items()}
-            if may_be_chance(cost := sum(errors.values()), state.cost):
+            cost = sum(errors.values())
+            if cost < state.costs / len(self.starts) and may_be_chance(cost, state.cost):
                 return replace(state, best=weighed, cost=cost, chosen=max(steps, 1), source=len(self.starts))
         return state
 
