@@ -7,7 +7,7 @@ last has been trained to its end, and in the end dev judges the mean of the best
 in its own way, and was picked as the luckiest of many on dev, which the mean was not; so it is the result if it errs
 less there than they do on average, and not clearly more than the best of them (:func:`may_be_chance`). Else the result
 is the model that did best on dev; without dev, by the criterion's own cost on the training data; or the last one, if
-the criterion does not pick. What a criterion is, :mod:`margo.estimate.criterion` says; the loop knows nothing else of it.
+the criterion does not pick. What a criterion is, :mod:`margo.estimate.criterion` says; the loop knows nothing else.
 """
 
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ from margo.runtime import epochs
 class State:
     """The model; the number of its start, the iterations before that, the least cost from it and looks without a lower
     one since; the best model so far, its cost, the steps it took and from which start; and the criterion's memory, None
-    once there is nothing more to do. Of several starts also the best model from this one, the mean of the best from those
-    before and the sum of their costs; a source beyond the last start is that mean."""
+    once there is nothing more to do. Of several starts also the best model from this one, the mean of the best from
+    those before and the sum of their costs; a source beyond the last start is that mean."""
 
     hmms: object
     best: object
