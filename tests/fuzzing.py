@@ -437,7 +437,7 @@ def read_alignments_in(name: str, folder: Path):
 def speech_cases() -> dict[str, Case]:
     import kaldiio
 
-    from margo.formats import ctm, datadir, eaf, features, textgrid, transcripts
+    from margo.formats import boundary_table, ctm, datadir, eaf, features, textgrid, transcripts
     from margo.signal.front_end import MfccOptions, describe
 
     x = np.arange(30, dtype=np.float32).reshape(10, 3)
@@ -508,6 +508,16 @@ def speech_cases() -> dict[str, Case]:
             features.read_options,
         ),
         "read_ctm": Case({"a.ctm": lines}, "a.ctm", lambda f: ctm.read_ctm(f / "a.ctm")),
+        "read_boundaries": Case(
+            {"a.csv": b"utterance,time,deviation,left,right,confidence\nu1,0.120,0.0043,a,b,0.9801\n"},
+            "a.csv",
+            lambda f: boundary_table.read_boundaries(f / "a.csv"),
+        ),
+        "read_correction": Case(
+            {"correction.json": b'{"late": 0.001, "pairs": {"a b": -0.002}, "factor": 1.2, "classes": {"a": "vowel"}}'},
+            "correction.json",
+            boundary_table.read_correction,
+        ),
         "read_eaf": Case({"a.eaf": elan}, "a.eaf", lambda f: eaf.read_eaf(f / "a.eaf")),
         "read_textgrid": Case({"a.TextGrid": grid}, "a.TextGrid", lambda f: textgrid.read_textgrid(f / "a.TextGrid")),
         "read_transcripts": Case({"hyp": tables["text"]}, "hyp", lambda f: transcripts.read_transcripts(f / "hyp")),

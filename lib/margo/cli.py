@@ -15,11 +15,12 @@ from margo.formats.systems import HOME
 from margo.runtime.options import nearest
 
 GROUPS = {
-    "using a model": "recognise serve decode nbest align adapt score score_alignment compare show",
+    "using a model": "recognise serve decode nbest align adapt train_correction score score_alignment compare "
+    "show",
     "from and to HTK and Kaldi": "import_htk export_htk import_kaldi export_kaldi",
-    "data and features": "validate_data folder_data lhotse_data augment make_mfcc train_lda transform_features "
-    "adapt_features make_tables",
-    "training word models": "train_ml tie_triphones train_mce train_mmi train_mm train_lme sweep_radius",
+    "data and features": "validate_data folder_data lhotse_data augment make_mfcc find_warps train_lda "
+    "transform_features adapt_features make_tables",
+    "training word models": "make_lm train_ml tie_triphones train_mce train_mmi train_mm train_lme sweep_radius",
     "classifiers of samples": "train_gmm train_ebw train_hybrid train_margin test_gmm tune sweep_labels sweep_missing "
     "test_peers plot_boundary plot_progress plot_settings draw_samples choose_components",
     "generative kernels": "train_kernel test_kernel select_kernel compare_schemes test_references train_word_kernel "

@@ -76,7 +76,7 @@ def _table_faults(table: dict) -> list[str]:
     faults = misfits(table, TABLE)
     if misfits(table, {"percent": TABLE["percent"], "mixtures?": TABLE["mixtures?"]}):
         return faults
-    columns, most = len(table.get("mixtures", [None])), math.inf if table["metric"] in VALUES else 100
+    columns, most = len(table.get("mixtures", [None])), math.inf if table.get("metric") in VALUES else 100
     return faults + [f"{system} = {percents}: expected {columns} percentages" for system, percents
                      in table["percent"].items()
                      if len(percents) != columns or not all(0 <= percent <= most for percent in percents)]  # fmt: skip
