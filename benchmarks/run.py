@@ -2,10 +2,10 @@
 
 Each module's ``entries()`` yields dicts with ``name, ours_seconds, peer, peer_seconds, ratio`` (the peer's seconds over
 ours, both measured in this run, one thread) and whatever else it measured; ``load`` is the machine's in the minute
-before: where it is above 1, seconds by the clock say little. Name modules to run only those:
-``python benchmarks/run.py mfcc engine``; entries of the others stay as they were. What is slower by more than a quarter
-than in the last results, by the clock and beside its peer, is named, and the exit code is 1. ``--docs`` writes the
-results that there are to docs/benchmarks.md.
+before: where it is above 1 (above 2 in scale, which needs two cores), seconds by the clock say little. Name modules to
+run only those: ``python benchmarks/run.py mfcc engine``; entries of the others stay as they were. What is slower by
+more than a quarter than in the last results, by the clock and beside its peer, is named, and the exit code is 1.
+``--docs`` writes the results that there are to docs/benchmarks.md.
 """
 
 import os
@@ -19,6 +19,8 @@ import platform  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 from importlib.metadata import PackageNotFoundError, version  # noqa: E402
+from itertools import groupby  # noqa: E402
+from operator import itemgetter  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -73,14 +75,17 @@ def document(results: list[dict], facts: dict) -> str:
         "# Benchmarks", "", "Made by `make bench` and `python benchmarks/run.py --docs`. What each one measures, the "
         "first lines of its file in", "`benchmarks/` say. Ratio: the peer's seconds over ours, in the same run, one "
         "thread; above 1 margo is faster.", "",
-        f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['system']}. {packages}.", "",
-        "| benchmark | seconds | peer | its seconds | ratio | more |", "|---|---|---|---|---|---|",
+        f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['system']}. {packages}.",
     ]  # fmt: skip
-    plain = {"name", "ours_seconds", "peer", "peer_seconds", "ratio", "facts"}
-    for entry in results:
-        more = "; ".join(f"{key.replace('_', ' ')} {shown(value)}" for key, value in entry.items() if key not in plain)
-        figures = [shown(entry[key]) for key in ("ours_seconds", "peer", "peer_seconds", "ratio")]
-        lines.append("| " + " | ".join([entry["name"], *figures, more]).replace("\n", " ") + " |")
+    plain = {"name", "ours_seconds", "peer", "peer_seconds", "ratio", "facts", "module"}
+    for module, entries in groupby(results, itemgetter("module")):
+        lines += ["", f"## {module}", "", "| benchmark | seconds | peer | its seconds | ratio | more |",
+                  "|---|---|---|---|---|---|"]  # fmt: skip
+        for entry in entries:
+            more = "; ".join(f"{key.replace('_', ' ')} {shown(value)}" for key, value in entry.items()
+                             if key not in plain)  # fmt: skip
+            figures = [shown(entry[key]) for key in ("ours_seconds", "peer", "peer_seconds", "ratio")]
+            lines.append("| " + " | ".join([entry["name"], *figures, more]).replace("\n", " ") + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -105,11 +110,11 @@ def main(names: list[str]) -> int:
     results, began = [], time.perf_counter()
     for name in names or modules:
         for entry in load(modules[name]).entries():
-            entry |= {"load": os.getloadavg()[0]}
+            entry |= {"load": os.getloadavg()[0], "module": name}
             print(json.dumps(entry), flush=True)
             results.append(entry)
-    new = {entry["name"] for entry in results}
-    RESULTS.write_text(json.dumps([entry for entry in held if names and entry["name"] not in new] + results, indent=1))
+    kept = [entry for entry in held if names and entry["module"] not in names]
+    RESULTS.write_text(json.dumps(sorted(kept + results, key=itemgetter("module")), indent=1))
     print(f"{len(results)} entries in {RESULTS} after {time.perf_counter() - began:.0f} s")
     lost = losses(held, results)
     for line in lost:

@@ -5,6 +5,8 @@ in NIST SPHERE or WAV below wav/. The corpus has no development set: of the trai
 letter of their names), sorted, every --dev-every-th becomes dev, so that no speaker is in two sets. With --fold N of
 --folds, the speakers of both official sets are pooled, and every folds-th of them, from the N-th on, is the test set.
 Writes lexicon.txt, and lm.arpa where the corpus has one, beside the sets.
+
+Example: local/an4_data.py --corpus an4 --out exp/an4/data
 """
 
 import re

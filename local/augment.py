@@ -3,6 +3,8 @@
 Each value makes a copy: --speed 0.9 1.1 --snr 10 makes three. Names and speakers of copies begin with what was done,
 sp0.9-, as in Kaldi: a changed voice is another speaker's. What is drawn at random depends on --seed and the utterance
 alone. Augment what is trained on, never what is tested on.
+
+Example: local/augment.py --data data/train --out data/noisy --snr 10 20 --speed 0.9 1.1
 """
 
 from dataclasses import dataclass, replace

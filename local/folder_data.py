@@ -2,6 +2,8 @@
 
 A recording's speaker is the folder it lies in, as other aligners have it; recordings that lie in the folder itself are
 all of one speaker, who is called as the folder is.
+
+Example: local/folder_data.py --corpus recordings --out data/mine --lower true
 """
 
 from dataclasses import dataclass

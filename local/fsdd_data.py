@@ -4,6 +4,8 @@ The official split: recordings 0 to 4 of each digit and speaker are the test set
 training for a development set. --strings makes connected digits: recordings of one speaker, drawn at random from the
 set's own, put end to end, 1 to 7 a string. With --test 0 --dev 0 everything is train, to leave speakers out of.
 With --leave-out NAME that speaker is the test set, but for the first --adapt recordings of each digit, in OUT/adapt.
+
+Example: local/fsdd_data.py --corpus free-spoken-digit-dataset --out exp/fsdd/data
 """
 
 from dataclasses import dataclass

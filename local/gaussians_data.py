@@ -1,6 +1,8 @@
 """The artificial two-class task of [L04] 6.1: run0.csv, run1.csv ..., each a drawing of its own (split,class,f0,f1).
 
 The report does not print its mixtures; these are others with its Bayes error (lib/margo/kernel/synthetic.py).
+
+Example: local/gaussians_data.py --out exp/gaussians/data --runs 3
 """
 
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 Reads .../isolet<part>/<speaker>/<speaker>-<letter><production>-t.wav (or .adc, whatever format is inside), upper or
 lower case. Parts 1 to 3 are train, part 4 is dev, part 5 is test; no speaker is in two parts. With --protocol paper,
 [LJ07]'s, train is the first production of each letter in parts 1 to 4, and there is no dev.
+
+Example: local/isolet_data.py --corpus isolet --out exp/isolet/data
 """
 
 import re

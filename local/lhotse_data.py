@@ -2,6 +2,8 @@
 
 The audio stays where it is. What lhotse would only do while it loads (changes of speed, mixtures of cuts, padding) is
 refused: save such cuts as audio first.
+
+Example: local/lhotse_data.py --recordings recordings.jsonl.gz --supervisions supervisions.jsonl.gz --out data/mine
 """
 
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ Without --corpus the image is Indian Pines (145 x 145 pixels, 200 bands, 16 clas
 `make install` brings; --corpus and --labels take any other as .npy, .mat or .tif. Writes train.npz, dev.npz and
 test.npz. Parts are squares of the image that do not touch (--split blocks), or pixels at random as in [PW10] 5.3.
 Classes with too few pixels are left out and named.
+
+Example: local/pixels_data.py --out exp/pixels/data
 """
 
 from dataclasses import dataclass

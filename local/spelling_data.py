@@ -2,6 +2,8 @@
 
 Reads etc/an4_{train,test}.{fileids,transcription} and the recordings below wav/. The official split; of the training
 speakers, sorted, every --dev-every-th becomes dev. Letters that nobody spells in train are left out of the other sets.
+
+Example: local/spelling_data.py --corpus an4 --out exp/spelling/data
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Draw the two spirals of [PW10] 5.1, several times: one data folder with train.npz and test.npz for each draw."""
+"""Draw the two spirals of [PW10] 5.1, several times: one data folder with train.npz and test.npz for each draw.
+
+Example: local/spirals_data.py --out exp/spirals/data
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,6 +4,8 @@ Reads the discs' layout at any depth: .../{train,test}/{man,woman}/<speaker>/<di
 case; boys and girls are left out, as in [LJ07]. The corpus has no development set: of the training speakers of each
 gender, sorted, every fifth (the 5th, 10th, ...) becomes dev, so that no speaker is in two sets. With --protocol paper,
 [LJ07]'s, all of them train and there is no dev.
+
+Example: local/tidigits_data.py --corpus tidigits --out exp/tidigits/data
 """
 
 import re

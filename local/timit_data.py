@@ -12,6 +12,8 @@ of what follows. With --partial true recordings that bear the marks of that are 
 
 Beside the tables, each set has phones.ctm (48 phones, q left out) and phn (utterance, start, end in seconds, and one
 of the 61 symbols, all of them).
+
+Example: local/timit_data.py --corpus timit --out exp/timit/data
 """
 
 import re

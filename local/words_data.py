@@ -4,6 +4,8 @@ Each folder has wav.scp (or feats.scp), text and utt2spk, and segments where the
 --train is set aside by a fixed rule: speakers, until they hold a tenth of its utterances, so that none is in both;
 where there is but one speaker, or words would be lost from train, every tenth utterance. With --leave-out, instead of
 --test, a speaker's utterances in --train are the test set; dev is then made of the other speakers.
+
+Example: local/words_data.py --train data/train --test data/test --out exp/words/data
 """
 
 from collections import Counter

@@ -4,7 +4,7 @@ Used by steps/recipe.sh. Prints lines of words with tabs between, "-" for nothin
 wrong; `path NAME VALUE`, made absolute; `stage NUMBER TITLE` of the stages that speech recipes share; and `system NAME
 STAGE STEP STARTS READS OPTIONS WHAT`, in the order of the table, of each that --criteria takes.
 
-Example: steps/plan.py --offers hmm --criteria "ml mce" --mix "1 2" --exp exp/tidigits
+Example: steps/plan.py --recipe tidigits --offers hmm --criteria "ml mce" --mix "1 2" --exp exp/tidigits
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from margo.runtime.step import Knobs, knob, main
 
 @dataclass(frozen=True)
 class Options(Knobs):
+    recipe: str = knob(help="name of the recipe")
     offers: str = knob(help="systems and families of them that the recipe takes, with spaces between")
     criteria: str = knob(help="systems asked for")
     mix: str | None = knob(None, "numbers of Gaussians asked for, where the recipe has any")
@@ -25,11 +26,14 @@ class Options(Knobs):
 
 def run(options: Options, step):
     import os
+    from itertools import chain
     from pathlib import Path
 
     from margo.errors import MargoError
     from margo.formats.systems import read_systems
-    from margo.tasks.planning import faults, offered
+    from margo.runtime.options import read_conf
+    from margo.runtime.step import programs
+    from margo.tasks.planning import faults, offered, place_faults
 
     try:
         systems = read_systems(options.systems)
@@ -38,11 +42,14 @@ def run(options: Options, step):
         return
     rows = offered(systems, options.offers.split())
     mix = None if options.mix is None else options.mix.split()
-    for fault in faults(systems, rows, options.criteria.split(), mix, Path(options.exp)):
+    exp = Path(options.exp)
+    found = chain(faults(systems, rows, options.criteria.split(), mix, exp), place_faults(exp, options.recipe))
+    for fault in found:
         print("fault", fault, sep="\t")
         break
-    if options.table and not Path(options.table).is_file():
-        print("fault", f"--conf {options.table}: no such file", sep="\t")
+    beside = programs(Path(options.systems or __file__))
+    if wrong := options.table and read_conf(Path(options.table), step.name, Options, beside)[1]:
+        print("fault", f"--conf {'; '.join(wrong)}", sep="\t")  # all of it, before anything is trained
     paths = {"exp": options.exp, "corpus": options.corpus, "systems": options.systems, "conf": options.table}
     for name, path in paths.items():  # from where the caller is, one spelling of each: models remember them
         if path:

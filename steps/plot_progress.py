@@ -1,7 +1,7 @@
 """Plot what trainers told of every iteration, several in one plot, into plots.json.
 
-The objective of both methods against CPU seconds ([DA08] Figure 1), the criterion for several F ([PW10] Figure 2), or
-the samples that are wrong, near and far by iteration ([PW10] Figure 3b).
+The objective of both methods against CPU seconds ([DA08] Figure 1; with --race also as a table), the criterion for
+several F ([PW10] Figure 2), or the samples that are wrong, near and far by iteration ([PW10] Figure 3b).
 
 Example: steps/plot_progress.py --model exp/digits/mm-grad_1 exp/digits/mm-smo_1 --x cpu_seconds --out exp/digits/speed
 """
@@ -19,6 +19,7 @@ class Options(Knobs):
     x: str = knob("iteration", "what they are drawn against", ("iteration", "cpu_seconds", "passes"))
     fields: tuple[str, ...] = knob(("objective",), "what is drawn, by its names in progress.jsonl")
     points: int = knob(12, "most points a line, evenly chosen; up to 12 are a table in RESULTS.md too", least=2)
+    race: bool = knob(False, "how far each is from the bound that one of them proved, at multiples of its CPU seconds")
 
 
 def run(options: Options, step):
@@ -27,7 +28,8 @@ def run(options: Options, step):
 
     for folder in options.model:
         step.input(folder, made_by="train_gmm")
-    write_plots(options.out, sweeping.progress_plots(options.model, options.x, options.fields, options.points))
+    plots = sweeping.progress_plots(options.model, options.x, options.fields, options.points)
+    write_plots(options.out, plots + [sweeping.race_table(options.model)] * options.race)
     step.output("plots.json")
 
 

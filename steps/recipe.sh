@@ -5,7 +5,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 recipe=$(basename "$(cd "$(dirname "$0")" && pwd)")
 python=python3
 exp=$root/exp/$recipe
-program=recipes/$recipe/run.sh
+program=recipes/$recipe/$(basename "$0")
 if [ -n "${MARGO_PYTHON:-}" ]; then  # the command `margo recipe` runs this
     python=$MARGO_PYTHON exp=exp/$recipe program="margo recipe $recipe"
 elif [ -x "$root/.venv/bin/python" ]; then
@@ -96,7 +96,7 @@ parse_options() {
 read_plan() {  # --criteria, --mix and --systems against the table of systems: its rows, the stages, or what is wrong
     local plan kind name a b c d e f
     "$python" -c 'import margo' 2> /dev/null || { echo "$recipe: margo cannot be imported; run make install in $root" >&2; exit 1; }
-    plan=$("$python" "$root/steps/plan.py" --offers="$offers" --criteria="$criteria" ${mix+--mix="$mix"} \
+    plan=$("$python" "$root/steps/plan.py" --recipe="$recipe" --offers="$offers" --criteria="$criteria" ${mix+--mix="$mix"} \
         --systems="$systems" --table="$conf" --exp="$exp" --corpus="$corpus") || exit
     while IFS=$'\t' read -r kind name a b c d e f; do
         case $kind in

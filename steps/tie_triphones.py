@@ -1,4 +1,4 @@
-"""Make a model of phones in context from one of phones: copies for all neighbours within words, states tied by trees.
+"""Make a model of phones in context from one of phones: copies for all neighbours, states tied by trees.
 
 Frames are those of the best paths of --data under --init. Of each phone's states the trees ask what the neighbours to
 the left and to the right are; questions are sets of phones that sound alike in the data, or those of --questions,
@@ -39,7 +39,7 @@ def run(options: Options, step):
     data = speech.read(step.input(options.data, made_by="make_mfcc"))
     phones = passes.model_for(options.init, data)
     given = options.questions and read_questions(step.input_file(options.questions), phones.unit_index)
-    copies, named = in_context(phones)
+    copies, named = in_context(phones, [item.words for item in data.items] if options.across else None)
     onto = speech.read(step.input(options.onto, made_by="make_mfcc")) if options.onto else None
     with step.place() as where:
         corpus = speech.Corpus(data, where, step)

@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 
 from margo.gaussian.pool import GaussianPool
+from margo.kernel.scorespace import layout
 from margo.model.hmm import HmmSet, Unit, left_to_right
 
 
@@ -205,3 +206,14 @@ def numeric(function, vector, step=1e-5) -> np.ndarray:
             slopes.append((function(up) - function(down)) / (2 * h))
         gradient[k] = (4 * slopes[0] - slopes[1]) / 3
     return gradient
+
+
+def forgetting(space: str, sizes, dims: int, d_phi: np.ndarray):
+    """``(kind, d_phi without it)`` for every kind of score that a space has (likelihood, mean, var, weight, second), of
+    models with ``sizes`` Gaussians: what a pullback, which is linear, sees of ``d_phi`` [N, P] if it forgets the kind.
+    """
+    likelihoods, parts = layout(space, len(sizes))
+    kinds = ["likelihood"] * likelihoods.shape[1]
+    kinds += [part for size in sizes for part in parts for _ in range(size * (1 if part == "weight" else dims))]
+    for kind in dict.fromkeys(kinds):
+        yield kind, d_phi * (np.array(kinds) != kind)

@@ -27,8 +27,10 @@ def test_what_is_slower_by_a_quarter_is_named_unless_the_machine_is(root):
 
 def test_the_document_has_a_row_for_each_entry(root):
     run = load(root, "run")
-    text = run.document([entry("a", 1.0, 2.0), {**entry("b", 0.5), "exponent": 1.01}], run.machine())
+    results = [entry("a", 1.0, 2.0) | {"module": "m"}, entry("b", 0.5) | {"exponent": 1.01, "module": "n"}]
+    text = run.document(results, run.machine())
     assert "| a | 1 | x | 2 | 2 |  |" in text and "| b | 0.5 | x |  |  | exponent 1.01 |" in text and "numpy" in text
+    assert "## m\n" in text and "## n\n" in text
 
 
 @pytest.mark.parametrize("send, reduce", [(0.0, 0.0), (0.01, 0.002)])

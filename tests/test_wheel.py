@@ -121,6 +121,24 @@ def test_what_the_command_runs_and_what_it_refuses(root):
     assert Path(words[1]) == root / "recipes" / "words" / "run.sh" and words[2:] == ["--stage", "3"]
     assert variables == {"MARGO_PYTHON": sys.executable}
     assert cli.command(["recognize"]) == "margo: no verb 'recognize' (nearest: recognise) (see margo --help)"
+    assert cli.command(["qqq"]) == "margo: no verb 'qqq' (see margo --help)"  # and no list of seventy
     assert "there are an4, deterding, digits" in cli.command(["recipe"])
     done = subprocess.run([sys.executable, "-m", "margo", "decode", "--wrong", "1"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("decode: no option --wrong")
+
+
+def test_help_is_found_wherever_it_is_asked_for(capsys, monkeypatch):
+    ran = []
+    monkeypatch.setattr(cli.os, "execv", lambda program, words: ran.append(words))
+    for words in (["help"], ["--help"], []):
+        monkeypatch.setattr(sys, "argv", ["margo", *words])
+        cli.main()
+        assert capsys.readouterr().out == cli.overview() + "\n"
+    for words in (["recipe", "--help"], ["recipe", "help"], ["help", "recipe"]):
+        monkeypatch.setattr(sys, "argv", ["margo", *words])
+        cli.main()
+        assert capsys.readouterr().out == cli.recipe_list() + "\n"
+    assert not ran
+    monkeypatch.setattr(sys, "argv", ["margo", "help", "decode"])
+    cli.main()
+    assert ran[0][-1] == "--help" and ran[0][1].endswith("decode.py")

@@ -5,6 +5,7 @@ the clone or the wheel that margo was imported from; a recipe's folder is then `
 """
 
 import ast
+import difflib
 import os
 import shutil
 import sys
@@ -32,8 +33,9 @@ GROUPS = {
 }
 OTHERS = "others"  # heading of programs that no group names
 USAGE = """usage: margo VERB [options]           one step; margo VERB --help shows its options
-       margo recipe NAME [options]    a whole recipe, in exp/NAME unless --exp says otherwise
+       margo recipe NAME [options]    a whole recipe, in exp/NAME unless --exp says otherwise; --help, too
        margo --version"""
+HELP = ("-h", "--help", "help")
 
 
 def verbs() -> dict[str, Path]:
@@ -61,8 +63,11 @@ def overview() -> str:
     rest = [name for name in known if not any(name in names for names in named.values())]
     for group, names in {**named, **({OTHERS: rest} if rest else {})}.items():
         lines += ["", f"{group}:", *(f"  {name:<18} {title(known[name])}" for name in names)]
-    lines += ["", "recipes:", *(f"  {name:<18} {title(path)}" for name, path in recipes().items())]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", recipe_list()])
+
+
+def recipe_list() -> str:
+    return "\n".join(["recipes:", *(f"  {name:<18} {title(path)}" for name, path in recipes().items())])
 
 
 def command(argv: list[str]) -> tuple[list[str], dict[str, str]] | str:
@@ -77,14 +82,19 @@ def command(argv: list[str]) -> tuple[list[str], dict[str, str]] | str:
         return ([bash, str(shells[rest[0]]), *rest[1:]], {"MARGO_PYTHON": sys.executable}) if bash else "margo: no bash"
     program = verbs().get(verb.replace("-", "_"))
     if program is None:
-        return f"margo: no verb {verb!r}{nearest(verb, [*verbs(), 'recipe'])} (see margo --help)"
+        near = difflib.get_close_matches(verb, [*verbs(), "recipe"], 1)
+        return f"margo: no verb {verb!r}{f' (nearest: {near[0]})' if near else ''} (see margo --help)"
     return [sys.executable, str(program), *rest], {}
 
 
 def main() -> None:
     argv = sys.argv[1:]
-    if not argv or argv[0] in ("-h", "--help", "help"):
+    if argv[:1] == ["help"] and argv[1:]:  # of a verb
+        argv = [*argv[1:], "--help"]
+    if not argv or argv[0] in HELP:
         print(overview())
+    elif argv[0] == "recipe" and argv[1:2] in [[word] for word in HELP]:
+        print(recipe_list())
     elif argv[0] == "--version":
         print(f"margo {margo.__version__}")
     else:

@@ -117,7 +117,10 @@ def typed(kind: type, value):
 
 
 def spoken(kind: type, text: str):
-    """The ``text`` of a command line as a ``kind``; raises ValueError where it does not say one."""
+    """The ``text`` of a command line as a ``kind``; raises ValueError where it does not say one, or is not UTF-8, which
+    no log could name (Python has surrogates for such bytes)."""
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError(f"is {brief(text)}, expected UTF-8")
     if kind is bool and text.lower() not in TRUTHS:
         raise ValueError(f"is {brief(text)}, expected {WANTED[bool]}")
     return {bool: lambda text: TRUTHS[text.lower()], int: whole, float: real}.get(kind, kind)(text)

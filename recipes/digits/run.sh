@@ -14,7 +14,7 @@
 #   --epochs 25      epochs of hybrid training
 #   --labels "100 250 500"   numbers of labels of the semi-supervised stage; --objectives "ll-lm ll-cll"
 #   --lambdas "0 0.1 0.5 0.9"   parts of the likelihood in the figures of [R18]; --draws 5: of missing pixels
-#   --ridges "0.01 0.1 1"    lambda of EM in the figures of [DA08]
+#   --ridges "0.01 0.1 1"    lambda of EM in the figures of [DA08]; --steps 1800: of projected gradient in its Figure 1
 source "$(dirname "$0")/../../steps/recipe.sh"
 stages=([0]="data" [10]="maximum likelihood" [11]="max-margin, EBW" [12]="hybrid" [13]="references"
     [14]="missing pixels and the trade-off, [R18] Figures 1 to 3" [15]="few labels, [R18] Table 2"
@@ -26,8 +26,8 @@ mix="1 2 4"
 criteria="gmm-ml mm-grad mm-smo $hybrid gmm-cl gmm-mm $diagonal"
 references="svm-rbf knn mlp"
 test="" label="" name="" remake="" components=50 rule=mixture size=small
-epochs="" labels="" objectives="" lambdas="" draws="" ridges=""
-options+=(mix criteria references test label name remake components rule size epochs labels objectives lambdas draws ridges)
+epochs="" labels="" objectives="" lambdas="" draws="" ridges="" steps=""
+options+=(mix criteria references test label name remake components rule size epochs labels objectives lambdas draws ridges steps)
 parse_options "$@"
 source "$root/recipes/digits/training.sh"
 

@@ -8,9 +8,9 @@
 # class, then lambda, gamma, rank, rate and epsilon by 100 trials; dev chooses the epoch, and is not trained on.
 
 declare -A small=([epochs]=25 [labels]="100 250 500" [objectives]="ll-lm ll-cll" [lambdas]="0 0.1 0.5 0.9" [draws]=5
-    [ridges]="0.01 0.1 1")
+    [ridges]="0.01 0.1 1" [steps]=1800)
 declare -A paper=([epochs]=100 [labels]="100 250 500 1000 2500 5000 10000 25000" [objectives]="ll-lm ll-cll"
-    [lambdas]="0 0.001 0.01 0.1 0.5 0.9" [draws]=100 [ridges]="0.001 0.003 0.01 0.03 0.1 0.3 1")
+    [lambdas]="0 0.001 0.01 0.1 0.5 0.9" [draws]=100 [ridges]="0.001 0.003 0.01 0.03 0.1 0.3 1" [steps]=1800)
 [[ $size == small || $size == paper ]] || usage_error "--size is '$size', expected small or paper"
 [[ $rule == mixture || $rule == component ]] || usage_error "--rule is '$rule', expected mixture or component"
 for setting in "${!small[@]}"; do
@@ -55,9 +55,9 @@ fit_margin() {  # fit_margin <mixtures>: all methods with the settings that SMO 
     for system in $(wanted_in 11 | grep '^mm-'); do margin_from "$exp/gmm-ml_$1" "$system" "$1" "$exp/${system}_$1"; done
 }
 
-margin_from() {  # margin_from <start> <system> <mixtures> <out>
+margin_from() {  # margin_from <start> <system> <mixtures> <out> [option ...]
     train "${step_of[$2]}" ${options_of[$2]} --conf "$exp/tune/mm_$3/best.toml" --gap 0.008 --with-dev \
-        --data "$exp/data/pca" --init "$1" --out "$4"
+        --data "$exp/data/pca" --init "$1" --out "$4" "${@:5}"
 }
 
 fit_ebw() {  # fit_ebw <system> <mixtures>: the scale of the margin is searched
@@ -103,7 +103,7 @@ trade() {  # trade <data> <start> <lambda> <folder>
         --epochs "$epochs" --with-dev --overwrite "$overwrite" --out "$4/lambda_$3"
 }
 
-regularise() {  # regularise <mixtures>: [DA08] Figures 1 to 3, Tables 1a and 2a (the largest lambda)
+regularise() {  # regularise <mixtures>: [DA08] Figures 2 and 3, Tables 1a and 2a (the largest lambda)
     local ridge system folder
     for ridge in $ridges; do
         folder=$exp/ridge/$ridge
@@ -116,6 +116,10 @@ regularise() {  # regularise <mixtures>: [DA08] Figures 1 to 3, Tables 1a and 2a
     done
     run plot_settings --model "$exp"/ridge/*/*"_$1" --setting ridge --log true --rule "$rule" --data "$exp/data/pca" \
         --out "$exp/ridge/figure_$1"
-    run plot_progress --model $(for system in $(only mm-grad mm-smo); do echo "$exp/${system}_$1"; done) --x cpu_seconds \
-        --points 60 --out "$exp/speed_$1"
+}
+
+race() {  # race <mixtures>: [DA08] Figure 1; projected gradient gets the steps that it needs
+    margin_from "$exp/gmm-ml_$1" mm-grad "$1" "$exp/race/mm-grad_$1" --epochs "$steps"
+    run plot_progress --model "$exp/mm-smo_$1" "$exp/race/mm-grad_$1" --x cpu_seconds --points 60 --race true \
+        --out "$exp/race/figure_$1"
 }

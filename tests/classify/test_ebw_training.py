@@ -28,8 +28,8 @@ def test_signed_posteriors_are_the_derivative_of_the_criterion(criterion, expone
     """d objective / d mu_k = sum (num - den) (x - mu) / v, by central differences; the same for the variances."""
     model, x, y = case()
     options = EbwOptions(criterion=criterion, exponent=exponent, sharpness=3.0)
-    _, (numerator, denominator), _ = ebw.posteriors(model, x, y, options)
-    signed = numerator - denominator
+    _, gamma, (numerator, denominator), _ = ebw.posteriors(model, x, y, options)
+    signed = gamma * (numerator - denominator)[:, model.pool.owners]
     variances = model.pool.variances
     delta = x[:, None] - model.pool.means
     by_mean = np.einsum("nk,nkd->kd", signed, delta / variances)

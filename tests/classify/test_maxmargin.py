@@ -10,6 +10,7 @@ from margo.classify import alternate, gmm, maxmargin, smo
 from margo.classify.gmm import GmmOptions, log_joint
 from margo.classify.maxmargin import MarginOptions
 from margo.errors import MargoError
+from margo.gaussian.pool import GaussianPool
 
 
 def case(seed=0, classes=3, N=25, D=2, mixtures=2, cost=1.0, s=0.5, balance=0.0):
@@ -204,6 +205,17 @@ def test_projected_gradient_comes_to_the_optimum(seed):
     assert maxmargin.objective(problem, theirs, every=True) < maxmargin.objective(problem, packed, every=True)
 
 
+def test_the_mean_of_the_iterates_comes_closer(monkeypatch):
+    """Against the best iterate alone, which the mean is where the last one has all the weight."""
+    problem, model, *_ = case(0, cost=2.0)
+    start, found = maxmargin.from_classifier(problem, model), []
+    for power in (maxmargin.POWER, 1e15):
+        monkeypatch.setattr(maxmargin, "POWER", power)
+        found.append(-maxmargin.descend(problem, start, 300)[1][-1]["objective"])
+    state, _ = smo.fit(problem, MarginOptions(epochs=2000, gap=1e-4), np.random.default_rng(0))
+    assert found[0] - state.dual < 0.8 * (found[1] - state.dual)
+
+
 @pytest.mark.parametrize("balance", [0.5, 1.0])
 def test_balance_evens_the_spread(balance):
     problem, _, x, _ = case(balance=balance)
@@ -266,6 +278,18 @@ def test_real_digits(corpora):
     packed, reports = maxmargin.descend(part, maxmargin.from_classifier(part, model), 500)
     assert -reports[10]["objective"] > 1.2 * best.primal  # a long way from where SMO is
     assert maxmargin.objective(part, packed) < 1.02 * best.primal
+
+
+def test_the_component_rule_takes_the_best_gaussian():
+    """[DA08] (5): two Gaussians in one place outdo a third together, not one by one."""
+    pool = GaussianPool(np.zeros((3, 1)), np.ones((3, 1)), np.log([0.5, 0.5, 1.0]), np.array([0, 2, 3]))
+    model = gmm.Classifier(pool, np.log([0.55, 0.45]))
+    x = np.array([[0.0], [1.0]])
+    density = -0.5 * (np.log(2 * np.pi) + x**2)
+    np.testing.assert_allclose(log_joint(model, x), density + np.log([0.55, 0.45]))
+    np.testing.assert_allclose(log_joint(model, x, "component"), density + np.log([0.55 * 0.5, 0.45]))
+    assert log_joint(model, x).argmax(axis=1).tolist() == [0, 0]
+    assert log_joint(model, x, "component").argmax(axis=1).tolist() == [1, 1]
 
 
 def test_refusals():

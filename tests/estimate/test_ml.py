@@ -273,6 +273,22 @@ def test_units_without_data_keep_their_parameters():
     assert not np.array_equal(found.pool.means[:2], hmms.pool.means[:2])
 
 
+def test_counts_that_rounding_leaves_close_no_unit():
+    """As of a pronunciation that nobody uses: its first state was entered and left by 1e-18, its exit by nothing."""
+    hmms, utterances = small_problem(3)
+    stats = accumulate(hmms, utterances)
+    unit, start = hmms.units[0], hmms.transition_offsets[0]
+    size = unit.n_states + 2
+    rows = stats.transitions[start : start + size * size].reshape(size, size)
+    rows[:] = 0.0
+    rows[0, 1], rows[1, 1] = 5e-18, 3e-17
+    updated, _ = update(hmms, stats)
+    np.testing.assert_array_equal(updated.units[0].log_transitions, unit.log_transitions)
+    rows[0, 1] = rows[1, 1] = 1e-6  # this much is a count: nothing ever left the state, which is refused
+    with pytest.raises(MargoError, match=f"unit {unit.name}: its exit cannot be reached"):
+        update(hmms, stats)
+
+
 def test_tied_states_collect_from_both_units():
     shared = flat_start(whole_words("ab"), 2, np.zeros(1), np.ones(1))
     units = (shared.units[0], Unit("b", np.array([2, 1]), left_to_right(2)))

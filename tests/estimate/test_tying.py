@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from margo.errors import MargoError
+from margo.estimate import tying
 from margo.estimate.tying import (
     EDGE,
     Leaf,
@@ -15,13 +16,16 @@ from margo.estimate.tying import (
     context_stats,
     contexts,
     in_context,
+    leaf_table,
     log_likelihood,
+    phones_of,
     questions,
     tie,
     tied,
 )
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.gaussian.pool import single_gaussians
+from margo.model.grammar import recognition_graph
 from margo.model.graph import align_graph, loop_graph
 from margo.model.hmm import HmmSet, Unit, flat_start, left_to_right
 from margo.search.viterbi import viterbi
@@ -92,14 +96,14 @@ def test_every_split_is_the_best_of_all():
     moments = np.concatenate([count[:, None], count[:, None] * mean, count[:, None] * (spread + mean**2)], axis=1)
     asked = [frozenset("a"), frozenset("b"), frozenset("ab")]
     answers = np.array([[side[place] in names for side in sides] for place in (0, 1) for names in asked])
-    gain, yes = best_split(Leaf(np.arange(9), answers), moments, FLOOR, 1.0)
+    gain, question = best_split(Leaf(np.arange(9), answers), moments, FLOOR, 1.0)
     gains = [log_likelihood(moments[a].sum(0), FLOOR) + log_likelihood(moments[~a].sum(0), FLOOR)
              - log_likelihood(moments.sum(0), FLOOR) for a in answers]  # fmt: skip
-    assert gain == pytest.approx(max(gains)) and (yes == answers[int(np.argmax(gains))]).all()
+    assert gain == pytest.approx(max(gains)) and question == int(np.argmax(gains))
     before = -np.inf
     for leaves in range(1, 7):
         options = TyingOptions(leaves=leaves, least_frames=1, least_gain=0)
-        rows = tie([Leaf(np.arange(9), answers)], moments, FLOOR, options)
+        rows = [leaf.rows for leaf in tie([Leaf(np.arange(9), answers)], moments, FLOOR, options)]
         assert sorted(np.concatenate(rows)) == [*range(9)]
         total = sum(log_likelihood(moments[r].sum(0), FLOOR) for r in rows)
         assert len(rows) == leaves and total > before
@@ -145,3 +149,56 @@ def test_rare_units_stay_whole_and_too_few_leaves_are_told():
         tied(copies, named, quiet, TyingOptions())
     with pytest.raises(MargoError, match="--leaves is 3, expected at least 5"):
         tied(copies, named, stats, TyingOptions(leaves=3, least_frames=1))
+
+
+def sentences(seed=0):
+    """Two words each, half of them without a pause between: a sounds higher behind d, whichever word that is in."""
+    rng = np.random.default_rng(seed)
+    hmms, _ = phones()
+    lexicon = {"ba": ("b", "a"), "ab": ("a", "b"), "od": ("o", "d"), "a": ("a",)}
+    hmms = HmmSet(hmms.pool, hmms.units, lexicon, "sil", FLOOR)
+    means = {unit.name: hmms.pool.means[unit.states[0]] for unit in hmms.units}
+    data = []
+    for number, (one, other, pause) in enumerate([*product(lexicon, lexicon, (True, False))] * 4):
+        row = [*lexicon[one], *(["sil"] if pause else []), *lexicon[other]]
+        frames = [rng.normal(means[unit] + (0, 1.5 * (left == "d" and unit == "a")), 0.3, (6, 2))
+                  for left, unit in zip([EDGE, *row], row)]  # fmt: skip
+        data.append((f"u{number}", np.concatenate(frames), (one, other)))
+    return hmms, data
+
+
+def test_neighbours_in_other_words_count_too():
+    hmms, data = sentences()
+    copies, named = in_context(hmms, [words for *_, words in data])
+    for graph in (lambda h: align_graph(h, ["ab", "od", "a"]), recognition_graph):
+        scores = [viterbi(made, log_likelihoods(scorer(h.pool, made.states, np.float64), data[5][1])).score
+                  for h, made in ((hmms, graph(hmms)), (copies, graph(copies)))]  # fmt: skip
+        assert scores[0] == pytest.approx(scores[1], abs=1e-10)
+    stats = context_stats(copies, data)
+    model, report = tied(copies, named, stats, TyingOptions(leaves=6, least_frames=10, least_gain=10))
+    assert report["leaves"] == 6 and model.silence == "sil" and model.words == hmms.words
+    place = {phone: number for number, phone in enumerate([*dict.fromkeys("baod"), EDGE])}
+
+    def state(left, unit, right):
+        return model.units[model.crossing[place[left], place[unit], place[right]]].states[0]
+
+    for left, right in product("baod" + EDGE, repeat=2):  # those too that nobody said, as o before and behind a
+        assert (state(left, "a", right) == state("d", "a", EDGE)) == (left == "d")
+    np.testing.assert_allclose(model.pool.means[state("d", "a", "b")], (0, 1.5), atol=0.1)
+    silent = model.units[model.unit_index["sil"]]
+    np.testing.assert_allclose(model.pool.means[silent.states[0]], (9, 9), atol=0.1)
+    spoken = viterbi(align_graph(model, ["od", "ab"]), np.zeros((4, 6)))  # too short for a pause
+    assert [model.units[unit.index].states[0] for unit in spoken.units][2] == state("d", "a", "b")
+
+
+def test_all_neighbours_get_the_leaf_whose_questions_they_answer(monkeypatch):
+    hmms, data = sentences(1)
+    copies, named = in_context(hmms, [words for *_, words in data])
+    seen = []
+    monkeypatch.setattr(tying, "leaf_table", lambda *given: seen.append((given, leaf_table(*given))) or seen[0][1])
+    tied(copies, named, context_stats(copies, data), TyingOptions(leaves=12, least_frames=1, least_gain=0))
+    ((_, _, leaves, _), table), names = seen[0], phones_of(named, "sil")
+    assert len(leaves) > 6 and (table >= 0).all()  # every state of every phone between any neighbours has one
+    for number, leaf in enumerate(leaves):
+        for left, unit, right in (named[copies.units[row].name] for row in leaf.rows if row < len(copies.units) - 1):
+            assert table[names.index(left), names.index(unit), names.index(right), 0] == number

@@ -492,6 +492,8 @@ COMMANDS = {
                                  "--channel is '²'"),
     "tokens of another script": (["steps/train_lme.py", "--data", "d", "--init", "i", "--out", "o", "--tokens", "²"],
                                  "--tokens is ²"),
+    "a name that is not UTF-8": (["steps/train_ml.py", "--data", b"\xff", "--out", "o"],
+                                 r"--data is '\udcff', expected UTF-8"),
     "nothing to report": (["steps/report.py", "--exp", ".", "--recipe", "x"], "corpus.json: no such file"),
     "labels are binary": (["steps/compare_schemes.py", "--data", "latin", "--out", "o"], "latin: cannot be read"),
 }  # fmt: skip

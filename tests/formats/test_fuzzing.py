@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 import fuzzing
 
 FORMATS = Path(fuzzing.ROOT) / "lib" / "margo" / "formats"
@@ -44,3 +46,27 @@ def test_the_fuzzer_sees_what_is_wrong(tmp_path):
     assert "not finite" in fuzzing.outcome(sound, tmp_path)
     (tmp_path / "a.txt").write_text("three")
     assert "ValueError" in fuzzing.outcome(sound, tmp_path)
+
+
+# What a fuzzer with other ways to spoil files found: (case, spoilt file).
+FOUND = [
+    ("report decode/ml_8/test/step.json", b'{"status": "ok", "outputs": {}, "options": {"model": "x", "out": -1}}'),
+    ("report ml_8/plots.json", b'[{"title": "t", "kind": "line", "series": [{"x": [1, 2], "y": [0.5, 1.5]}]}]'),
+    ("read_amat", b"0.1 0.5 1\n0.2 1e39 2\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "raw"), FOUND, ids=[name for name, _ in FOUND])
+def test_what_another_fuzzer_found(name, raw, tmp_path):
+    case = fuzzing.all_cases()[name]
+    fuzzing.put(case, tmp_path)
+    (tmp_path / case.target).write_bytes(raw)
+    assert fuzzing.outcome(case, tmp_path) == ""
+
+
+def test_files_of_the_system_that_cannot_be_measured_are_one_line(tmp_path):
+    case = fuzzing.all_cases()["read_questions"]
+    fuzzing.put(case, tmp_path)
+    (tmp_path / case.target).unlink()
+    (tmp_path / case.target).symlink_to("/proc/self/mem")
+    assert fuzzing.outcome(case, tmp_path) == ""

@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 from margo.classify.gmm import Classifier, check_samples, log_joint, log_posteriors, marginalise
 from margo.errors import MargoError
 from margo.gaussian.covariances import TYPES, Diagonal, Full, LowRank, LowRankPrecision, log_with_gaps, low_rank
+from margo.gaussian.lowrank import inverse_factors
 from margo.gaussian.mixtures import log_components
 from margo.gaussian.pool import GaussianPool
 
@@ -233,3 +234,12 @@ def test_unusable_samples_are_refused(x, y, message):
 def test_wrong_width_is_named():
     with pytest.raises(MargoError, match="5 features, the model was trained on 6"):
         log_joint(random_classifier("full"), np.zeros((1, 5)))
+
+
+@pytest.mark.parametrize("dtype, near", [(np.float64, 1e-12), (np.float32, 1e-4)])
+def test_inverse_factors_are_lapacks(dtype, near):
+    matrices = random_covariances("full", np.random.default_rng(0), 5, 7).matrices
+    got = inverse_factors(matrices.astype(dtype))
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, np.linalg.inv(np.linalg.cholesky(matrices)), atol=near)
+    assert np.isnan(inverse_factors(-matrices)).any()

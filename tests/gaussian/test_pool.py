@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from margo.errors import MargoError
+from margo.gaussian.covariances import Diagonal, Full
 from margo.gaussian.likelihood import (
     batches,
     evaluate,
@@ -197,3 +198,18 @@ def test_a_matrix_that_is_no_covariance_is_named():
         pool_of(covariances=matrices)
     with pytest.raises(MargoError, match="a word kernel needs diagonal covariances, the model has full ones"):
         full_pool(np.random.default_rng(0)).require("diagonal", "a word kernel")
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_usual_is_what_a_states_own_frames_have(full):
+    """One Gaussian: the mean over many draws. Two far apart, of unequal weights: the same, within what draws tell."""
+    rng = np.random.default_rng(0)
+    means, variances = rng.normal(0, 1, (3, 4)), rng.uniform(0.5, 2, (3, 4))
+    means[2] += 100
+    covariances = Full(np.stack([np.diag(each) + 0.2 for each in variances])) if full else Diagonal(variances)
+    pool = GaussianPool(means, covariances, np.log([1.0, 0.3, 0.7]), np.array([0, 1, 3]))
+    dense = covariances.dense()
+    first, *second = (rng.multivariate_normal(means[k], dense[k], n) for k, n in ((0, 20000), (1, 6000), (2, 14000)))
+    for state, x in enumerate((first, np.concatenate(second))):
+        own = log_likelihoods(scorer(pool, [state], np.float64), x)[:, 0]
+        assert own.mean() == pytest.approx(pool.usual[state], abs=5 * own.std() / np.sqrt(len(own)))

@@ -13,7 +13,7 @@ from margo.gaussian.pool import GaussianPool
 from margo.kernel import scorespace
 from margo.kernel.metric import METRICS, measure, score_gradient
 from margo.kernel.scorespace import SPACES, by_class, fit_mixtures, from_vector, moving_scores, to_vector
-from oracles import kernel_energy, numeric
+from oracles import forgetting, kernel_energy, numeric
 
 WHOLE = [*SPACES, "llr-mean-weight", "llr-second", "ll-mean-var-weight-second", "fisher-weight",
          "fisher1-weight-second"]  # fmt: skip
@@ -98,8 +98,11 @@ def test_pullback_is_the_transposed_derivative_of_the_scores(space):
         return float((weights * scorespace.score(from_vector(vector, start), x, space)[0]).sum())
 
     vector = to_vector(pool, start)
-    analytic = moving_scores(x, space, start)(vector)[1](weights)
-    assert relative(analytic, numeric(total, vector)) < 1e-6
+    pullback = moving_scores(x, space, start)(vector)[1]
+    expected = numeric(total, vector)
+    assert relative(pullback(weights), expected) < 1e-6
+    for kind, fewer in forgetting(space, pool.sizes, 2, weights):  # the deliberate mistake, for every kind of score
+        assert relative(pullback(fewer), expected) > 1e-3, kind
 
 
 @pytest.mark.parametrize("columns", [1, 3])
@@ -121,9 +124,9 @@ def test_gradient_of_the_objective_moves_the_metric_too(space, kind, columns):
     analytic = by_vector(score_gradient(phi, coefficients, metric))
     expected = numeric(objective, to_vector(pool, pool))
     assert relative(analytic, expected) < 1e-6
-    if kind != "none":  # the test can fail: without the metric's own part the gradient is another
-        frozen = score_gradient(phi, coefficients, type(metric)(**{**vars(metric), "free": False}))
-        assert relative(by_vector(frozen), expected) > 1e-3
+    # the deliberate mistake: without the metric's own part, or with one where G stays, the gradient is another
+    wrong = score_gradient(phi, coefficients, replace(metric, free=kind == "none"))
+    assert relative(by_vector(wrong), expected) > 1e-3
 
 
 def test_metric_is_the_covariance_within_blocks():

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from margo.runtime import lock
+
 
 @pytest.fixture
 def tidigits(root):
@@ -45,6 +47,30 @@ def tidigits(root):
 def test_a_wrong_command_line_exits_2_with_one_line(tidigits, arguments, says):
     done = tidigits(*arguments)
     assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_settings_of_all_steps_are_checked_before_any_runs(tidigits, tmp_path):
+    (tmp_path / "my.toml").write_text("[decode]\nbeem = 3\n[train_lem]\nr2 = 1\n")
+    done = tidigits("--conf", tmp_path / "my.toml", "--exp", tmp_path / "exp")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and not (tmp_path / "exp").exists()
+    assert "[decode] has no option beem (nearest: beam); " in done.stderr
+    assert "no step is called [train_lem] (nearest: " in done.stderr
+
+
+def test_a_second_run_in_a_folder_is_refused_before_it_writes(tidigits, tmp_path):
+    """Another run that is at work there, or another recipe's, whose corpus it would replace."""
+    folder = tmp_path / "exp" / "ml_1"
+    folder.mkdir(parents=True)
+    held = lock.take(folder, "train_ml", ["--out", "ml_1"])
+    done = tidigits("--exp", tmp_path / "exp")
+    assert done.returncode == 2 and "train_ml --out ml_1 (process " in done.stderr and done.stderr.count("\n") == 1
+    lock.release(folder, held)
+    marker = tmp_path / "exp" / "corpus" / "margo-synthetic.json"
+    marker.parent.mkdir()
+    marker.write_text('{"corpus": "isolet"}')
+    done = tidigits("--exp", tmp_path / "exp")
+    assert done.returncode == 2 and "another recipe" in done.stderr and "give another --exp" in done.stderr
+    assert marker.read_text() == '{"corpus": "isolet"}' and [*marker.parent.iterdir()] == [marker]
 
 
 def test_a_stage_without_what_it_needs_names_the_stage_to_run_from_any_directory(tidigits, tmp_path):
@@ -102,6 +128,20 @@ def test_stages_of_a_recipes_own_name_the_stage_that_makes_what_they_read(root, 
         f"timit: {tmp_path / lacking} is not complete: run stage {first} first (--stage {first})",
         f"timit: stage {stage} failed (exit 1), for the reason given above; resume with --stage {stage}",
     ]
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["--classifiers", "no"], "--classifiers is 'no', expected true or false"),
+    (["--classifiers", "false", "--stage", "10", "--stop-stage", "12"],
+     "nothing to do: --classifiers false leaves out stages 10 to 13"),
+])  # fmt: skip
+def test_classifiers_of_timit_can_be_left_out(root, tmp_path, arguments, says):
+    command = [root / "recipes/timit/run.sh", "--exp", tmp_path / "exp", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr == f"timit: {says}\n" and not (tmp_path / "exp").exists()
+    beyond = [*command[:3], "--classifiers", "false", "--criteria", "mono tri", "--stage", "10", "--stop-stage", "20"]
+    done = subprocess.run(beyond, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("== timit: stage 20: phones in context (tri)\n")
 
 
 def test_help_prints_the_header_and_runs_nothing(tidigits, tmp_path):

@@ -138,11 +138,49 @@ def check_tidigits(exp, rows):
     assert json.loads((exp / "mm_1/step.json").read_text())["options"]["iterations"] == 18  # of --conf
 
 
+def table_of(exp, title) -> list[dict[str, str]]:
+    """The rows of a table of RESULTS.md, its columns' titles as keys."""
+    after = (exp / "RESULTS.md").read_text().partition(title)[2]
+    lines = after.partition("\n\n")[2].partition("\n\n")[0].splitlines()
+    titles, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return [dict(zip(titles, row, strict=True)) for row in rows]
+
+
+MARGINS = "Objective, margin, support vectors and steps"
+
+
 def check_gaussians(exp, rows):
-    """Tables 2 and 3: the objective and the margin stand beside the paper's."""
-    table = (exp / "RESULTS.md").read_text().partition("Objective, margin, support vectors and steps")[2]
-    assert "(477.1)" in table and "(265.8)" in table and "(1.22)" in table
+    """Table 2 with MMIE; Tables 3 and 4: W, margin, support vectors and steps, the paper's in brackets; Figure 4."""
     assert rows["gmm-cl_1 test"]["paper"]["percent"] == 11.3 and rows["gmm-cl_1 test"]["percent"] < 20
+    llr, block, constant = table_of(exp, MARGINS)
+    assert [row["system"] for row in (llr, block, constant)] == ["svm-llr", "svm-llr-mean-block", "svm-llr-constant"]
+    assert llr["W before"].endswith("(477.1)") and llr["W after"].endswith("(265.8)")
+    assert float(llr["W after"].split()[0]) < float(llr["W before"].split()[0])
+    assert block["margin before"].endswith("(1.22)")
+    before, after = map(int, llr["support vectors"].split(" -> "))
+    assert 0 < after < before <= 1000
+    assert int(llr["steps"].split()[0]) == len((exp / "kernel/svm-llr_1/pairs.jsonl").read_text().splitlines()) - 1
+    backoff, fixed = table_of(exp, "W by iteration, constant steps and back-off")
+    assert int(backoff["rises"]) == 0 < int(fixed["rises"]) and float(backoff["60"]) < float(backoff["0"])
+
+
+def check_deterding(exp, rows):
+    """Table 5 beside the paper's; objective, margin, support vectors and steps, means over the 55 pairs."""
+    assert (rows["gmm-ml_1 test"]["paper"]["percent"], rows["svm-llr_1 test"]["paper"]["percent"]) == (55.8, 47.4)
+    assert rows["gmm-ml_1 test"]["percent"] == pytest.approx(55.8, abs=0.1) and rows["svm-llr_1 test"]["percent"] < 46
+    (row,) = table_of(exp, MARGINS)
+    lines = [json.loads(line) for line in (exp / "kernel/svm-llr_1/pairs.jsonl").read_text().splitlines()]
+    first = [line for line in lines if line["iteration"] == 0]
+    mean = sum(line["objective"] for line in first) / 55
+    assert len(first) == 55 and float(row["W before"]) == pytest.approx(mean, abs=0.1)
+    assert int(row["steps"]) == round(len(lines) / 55 - 1) and float(row["margin after"]) > float(row["margin before"])
+
+
+def check_isolet(exp, rows):
+    """Every pair's own tokens before and after training, and every way from machines to words."""
+    pairs = table_of(exp, "each pair's own test tokens")
+    assert len(pairs) == 36 and pairs[0]["pair"] == "B C" and float(pairs[0]["W after"]) < float(pairs[0]["W before"])
+    assert {f"svm-ll-mean-{scheme}_1 test" for scheme in ("pairs", "rest", "codes", "joint", "each")} <= rows.keys()
 
 
 def check_spelling(exp, rows):
@@ -154,5 +192,5 @@ def check_spelling(exp, rows):
 
 
 CHECKS = {"tidigits": check_tidigits, "spirals": check_spirals, "digits": check_digits, "pixels": check_pixels,
-          "timit": check_timit, "gaussians": check_gaussians,
+          "timit": check_timit, "gaussians": check_gaussians, "deterding": check_deterding, "isolet": check_isolet,
           "spelling": check_spelling}  # fmt: skip

@@ -57,6 +57,7 @@ def test_a_run_is_told_from_a_step(exp):
 
 def test_a_missing_model_names_those_that_exist(exp):
     assert models_in(exp) == ["mce_2", "ml_1", "ml_2"]
+    assert str(missing_model(exp / "none" / "ml_4")).endswith("ml_4: no such folder")
     assert str(missing_model(exp / "ml_4")).endswith(f"ml_4: no model.npz; models in {exp}: mce_2 ml_1 ml_2")
     step = Step("decode", None, [])
     with pytest.raises(MargoError, match=r"\(no such folder\): run stage 2 first .*; models there: mce_2 ml_1 ml_2$"):

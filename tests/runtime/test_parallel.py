@@ -105,21 +105,29 @@ def unsendable(number):
     return lambda: number
 
 
-class Odd(Exception):
-    """An exception that cannot be made again from its arguments."""
+class Odd:
+    """What can be sent, but not made again."""
 
-    def __init__(self, one, other):
-        super().__init__(one)
+    def __reduce__(self):
+        return unlucky, (1,)
 
 
 def odd(number):
-    raise Odd(1, 2)
+    return Odd()
 
 
 @pytest.mark.parametrize("function, says", [(unsendable, "cannot be sent"), (odd, "cannot be read")])
 def test_what_cannot_be_sent_or_read_is_told(function, says):
     with place(2) as where, pytest.raises(RuntimeError, match=says):
         list(map_chunks(function, range(3), where))
+
+
+def test_workers_that_are_not_waited_for_say_nothing(capfd):
+    """A worker whose answer is still on its way when the parent has had enough."""
+    for _ in range(20):
+        with place(2) as where, pytest.raises(RuntimeError):
+            list(map_chunks(odd, range(3), where))
+    assert capfd.readouterr().err == ""
 
 
 def test_an_error_tells_where_in_the_worker_it_was_raised():

@@ -43,6 +43,9 @@ def run(options, step):
         return
     if options.fault == "none":
         return
+    if options.fault == "changed":
+        Path(options.data, "text").write_text("u1 other words\\n")
+        return
     if options.fault == "file":
         open(step.out / "absent")
     with atomic(step.output("inner/thing")) as file, step.place() as where:
@@ -113,11 +116,27 @@ def test_folders_that_cannot_be_are_one_line(program, tmp_path):
     assert done.returncode == 1 and done.stderr == f"do_things: {program}: is a file, expected a folder to write\n"
     done = call(program, "--out", program / "inside")
     assert done.returncode == 1 and done.stderr == f"do_things: {program / 'inside'}: Not a directory\n"
-    for data, lacks in ((tmp_path / "none", "no such folder"), (program, "a file, expected a folder"),
-                        (tmp_path, "no file feats.scp")):  # fmt: skip
+    (tmp_path / "own").mkdir()
+    gift = "give a folder with feats.scp, or in a recipe "
+    for data, lacks, advice in ((tmp_path / "own" / "none", "no such folder", gift),
+                                (program, "a file, expected a folder", ""),
+                                (tmp_path, "no file feats.scp", "")):  # fmt: skip
         done = call(program, "--out", tmp_path / "out", "--data", data)
         assert done.returncode == 1
-        assert done.stderr == f"do_things: {data} is not complete ({lacks}): run stage 1 first (--stage 1)\n"
+        assert done.stderr == f"do_things: {data} is not complete ({lacks}): {advice}run stage 1 first (--stage 1)\n"
+
+
+def test_who_has_no_run_is_not_sent_to_a_stage_of_it(program, tmp_path):
+    """An empty folder is anybody's; beside the data of a run it is that run's, and a stage is what it lacks."""
+    folder, out = tmp_path / "some" / "folder", tmp_path / "some" / "out"
+    folder.mkdir(parents=True)
+    says = f"do_things: {folder} is not complete (an empty folder): "
+    mine = call(program, "--out", out, "--data", folder, "--made-by", "data")
+    assert mine.stderr == says + "give a folder with data, or in a recipe run stage 0 first (--stage 0)\n"
+    (tmp_path / "some" / "data").mkdir()
+    (tmp_path / "some" / "data" / "step.log").touch()
+    theirs = call(program, "--out", out, "--data", folder, "--made-by", "data")
+    assert theirs.stderr == says + "run stage 0 first (--stage 0)\n"
 
 
 @pytest.mark.parametrize("folder, stage", [("ml_1", 2), ("mce_1", 4), ("mm_2", 5), ("lme-sdp_1", 6), ("elsewhere", 2)])
@@ -146,3 +165,14 @@ def test_the_work_of_another_step_is_left_alone(program, tmp_path):
 def test_a_package_that_is_not_there_names_its_extra(program, tmp_path, module, says):
     done = call(program, "--out", tmp_path / "o", "--fault", f"import {module}")
     assert done.returncode == 1 and f": {says}" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_step_whose_input_changes_meanwhile_does_not_end_well(program, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "text").write_text("u1 words\n")
+    told = ("--data", tmp_path / "data", "--made-by", "data", "--out", tmp_path / "out")
+    done = call(program, *told, "--fault", "changed")
+    assert done.returncode == 1 and not (tmp_path / "out" / "step.json").exists()
+    assert done.stderr == (f"do_things: {tmp_path / 'data'} changed while do_things read it: "
+                           "run the same command again\n")  # fmt: skip
+    assert call(program, *told, "--fault", "none").returncode == 0

@@ -19,7 +19,7 @@ def test_without_calibration_the_longest_dwell_decides(graph, dwell):
     """Two states that are told apart by their frames; the second lasts ``dwell``; a state is left at 0.4 a frame."""
     scores = np.zeros((3 + dwell, 2))
     scores[:3, 1] = scores[3:, 0] = -1e4
-    seen = evidence(graph, scores, viterbi(graph, scores), np.zeros((len(scores), 1)))
+    seen = evidence(graph, scores, viterbi(graph, scores), np.zeros((len(scores), 1)), np.zeros(2))
     (odds,) = word_odds(seen, BELIEF)
     longest = max(3, dwell)
     expected = max((longest - 1) * np.log(0.6), LEAST[0])
@@ -33,12 +33,15 @@ def test_evidence_is_what_it_says(graph):
     path = viterbi(graph, scores)
     assert path.nodes.tolist() in ([0, 1, 1, 1], [0, 0, 0, 1])
     given = Path(0.0, np.array([0, 1, 1, 1]), np.array([0, 1, 1, 1]), (Segment(0, 0, 4),), (), ("a",))
-    ((dwell, rest, fit, flow),) = evidence(graph, scores, given, np.array([[0.0], [1.0], [0.0], [1.0]]))
+    x, usual = np.array([[0.0], [1.0], [0.0], [1.0]]), np.array([1.0, -0.5])
+    ((dwell, rest, fit, flow, kind),) = evidence(graph, scores, given, x, usual)
     assert dwell == pytest.approx(2 * np.log(0.6)) and rest == pytest.approx(np.log(0.25))
     assert fit == pytest.approx((0.0 + np.mean([-1.0, -3.0, 0.0])) / 2)  # a state counts once, however long it lasts
     assert flow == LEAST[3] > np.log(0.6 / 4)  # steps of 1, a variance of 1/4; to and fro is worse than noise
+    assert kind == pytest.approx((0.0 - 1.0 + np.mean([-2.0, -4.0, -1.0]) + 0.5) / 2)
+    assert evidence(graph, scores, given, x, usual - 9)[0, 4] == 0  # likelier than usual is not more of a word
     empty = Path(0.0, given.nodes, given.states, (Segment(0, 2, 2),), (), ("a",))
-    assert (evidence(graph, scores, empty, np.zeros((4, 1))) == LEAST).all()
+    assert (evidence(graph, scores, empty, np.zeros((4, 1)), usual) == LEAST).all()
 
 
 def test_noise_leaps_and_speech_flows(graph):
@@ -49,7 +52,7 @@ def test_noise_leaps_and_speech_flows(graph):
     assert unrest(7 + 3 * noise) == pytest.approx(unrest(noise))
     assert unrest(noise[:1]) == unrest(np.ones((5, 2))) < 0.6
     path = Path(0.0, np.repeat([0, 1], 4), np.repeat([0, 1], 4), (Segment(0, 0, 8),), (), ("a",))
-    flows = [evidence(graph, np.zeros((8, 2)), path, x)[0, 3] for x in (slow[:8], noise[:8])]
+    flows = [evidence(graph, np.zeros((8, 2)), path, x, np.zeros(2))[0, 3] for x in (slow[:8], noise[:8])]
     assert flows[0] == 0 and flows[1] < -0.5
 
 

@@ -15,32 +15,31 @@ from margo.knobs import Knobs
 from margo.runtime.options import parse, read_table
 
 ROOT = Path(__file__).parents[2]
-STEPS = sorted((ROOT / "steps").glob("*.py"))
-PROGRAMS = {path.stem: path for path in (*(ROOT / "local").glob("*.py"), *STEPS)}
+PROGRAMS = {path.stem: path for folder in ("local", "steps") for path in sorted((ROOT / folder).glob("*.py"))}
+SHOWN = [path for path in PROGRAMS.values() if not path.stem.startswith("mini_")]
 SLOW = {"sklearn", "cvxpy", "pandas", "matplotlib", "librosa", "optuna"}  # to load at every start
 NO_CONF = {"systems"}  # tables of conf/ that are no settings of steps are named _phones, _classes, _speakers
 
 
 @pytest.fixture(scope="module")
 def modules():
-    return {path.stem: runpy.run_path(str(path)) for path in STEPS}
+    return {path.stem: runpy.run_path(str(path)) for path in SHOWN}
 
 
-@pytest.mark.parametrize("name", [path.stem for path in STEPS])
+@pytest.mark.parametrize("name", [path.stem for path in SHOWN])
 def test_every_step_shows_an_example_that_its_own_parser_takes(name, modules, monkeypatch):
     monkeypatch.chdir(ROOT)
     program, *argv = shlex.split(modules[name]["__doc__"].partition("\nExample: ")[2])
-    assert program == f"steps/{name}.py"
+    assert program == str(PROGRAMS[name].relative_to(ROOT))
     options = parse(name, modules[name]["__doc__"], modules[name]["Options"], argv, PROGRAMS)
     assert isinstance(options, Knobs)
 
 
 def test_help_of_every_program_is_quick_to_show():
     """No package that is slow to load is loaded for it; one process shows them all."""
-    shown = [path for path in PROGRAMS.values() if not path.stem.startswith("mini_")]
     code = f"""
 import runpy, sys
-for path in {list(map(str, shown))!r}:
+for path in {list(map(str, SHOWN))!r}:
     sys.argv = [path, "--help"]
     try:
         runpy.run_path(path, run_name="__main__")
@@ -51,7 +50,9 @@ for path in {list(map(str, shown))!r}:
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count("usage: ") == ended.stdout.count("\nrunning:\n") == len(shown)
+    assert ended.stdout.count("usage: ") == ended.stdout.count("\nrunning:\n") == len(SHOWN)
+    for path in SHOWN:  # as people call it, from a wheel, too, which shows them no folder of steps
+        assert f"usage: margo {path.stem} " in ended.stdout and f"\nexample:\n  margo {path.stem} " in ended.stdout
 
 
 def test_the_configuration_files_hold_what_steps_have():

@@ -92,6 +92,27 @@ def test_units_in_context_and_transforms_go_all_the_way(root, folders, tmp_path)
         run_step(root, "transform_features", tmp_path / "2", transform=tmp_path / "lda", data=tmp_path / "new" / "dev")
 
 
+def test_neighbours_in_other_words_go_all_the_way(root, folders, tmp_path):
+    """mono -> tied across words -> trained, its pronunciations counted -> every criterion, decoded and aligned."""
+    run_step(root, "tie_triphones", tmp_path / "tied", init=folders / "mono", data=folders / "train", across=True,
+             least_frames=5.0, least_gain=1.0)  # fmt: skip
+    same = {"mixtures": 1, "penalties": ("none",)}
+    reports, _ = go(folders, tmp_path / "ml", "ml", init=tmp_path / "tied", pronunciations="counted", **same)
+    assert (np.diff([report["objective"] for report in reports]) > 0).all()
+    hmms = read_model(tmp_path / "ml" / "model.npz")
+    assert hmms.crossing.shape == (5, 4, 5) and len(np.unique(hmms.crossing)) == len(hmms.units) > 4
+    assert hmms.lexicon["w0"][0].log_prob != pytest.approx(np.log(0.5))
+    for name in ("mce", "mmi", "mm", "lme"):
+        reports, facts = go(folders, tmp_path / name, name, init=tmp_path / "ml", penalties=("none",))
+        assert facts["cost"] <= reports[0]["dev_errors"] + reports[0]["dev_wrong"]
+        assert reports[-1]["objective"] != reports[0]["objective"]
+        np.testing.assert_array_equal(read_model(tmp_path / name / "model.npz").crossing, hmms.crossing)
+    run_step(root, "align", tmp_path / "ali", model=tmp_path / "ml", data=folders / "dev")
+    for name, said in (("export_kaldi", "which no lexicon can tell"), ("export_htk", "which no dictionary can tell")):
+        with pytest.raises(MargoError, match=f"units of this model depend on the words around them, {said}"):
+            run_step(root, name, tmp_path / name, model=tmp_path / "ml")
+
+
 def test_questions_and_gaussians_as_in_kaldi(root, folders, tmp_path):
     (tmp_path / "questions.txt").write_text("a b\nd\n\na b\n")
     options = {"init": folders / "mono", "data": folders / "train", "least_frames": 5.0, "least_gain": 1.0}

@@ -123,3 +123,20 @@ def test_a_test_file_beside_a_table(tmp_path):
     (tmp_path / "test.csv").write_text("a,class\n1,w\n")
     with pytest.raises(MargoError, match="1 features, classes w; .* has 2, and x, y, z"):
         preparing.load(str(tmp_path / "train.csv"), "", str(tmp_path / "test.csv"))
+
+
+def test_a_race_is_told_in_multiples_of_the_seconds_of_the_one_that_proves_a_bound(tmp_path):
+    """The bound is 100; what comes after 20 times SMO's 2 seconds is not told."""
+    lines = {"smo": [{"iteration": 1, "objective": -104.0, "dual": 90.0, "cpu_seconds": 1.0},
+                     {"iteration": 2, "objective": -101.0, "dual": 100.0, "cpu_seconds": 2.0}],
+             "grad": [{"iteration": 1, "objective": -300.0, "cpu_seconds": 3.0},
+                      {"iteration": 2, "objective": -110.0, "cpu_seconds": 9.0},
+                      {"iteration": 3, "objective": -102.0, "cpu_seconds": 41.0}]}  # fmt: skip
+    for name, told in lines.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "progress.jsonl").write_text("".join(json.dumps(line) + "\n" for line in told))
+    plot = sweeping.race_table([tmp_path / "smo", tmp_path / "grad"])
+    assert plot_faults([plot]) == [] and plot["columns"][2:] == ["1 x", "2 x", "5 x", "10 x", "20 x"]
+    assert plot["cells"] == [["smo", "2.0", *["1.00"] * 5], ["grad", "41.0", "inf", "200.00", *["10.00"] * 3]]
+    with pytest.raises(MargoError, match="0 of grad have a dual"):
+        sweeping.race_table([tmp_path / "grad"])

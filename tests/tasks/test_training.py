@@ -137,6 +137,24 @@ def test_a_mean_is_kept_below_the_average_of_the_starts_though_one_of_them_is_be
     assert report["mean_dev"] == mean and state.source == (2 if kept else 0) and state.cost == (mean if kept else 100)
 
 
+@pytest.mark.parametrize("after, chosen", [((10, 10, 11), 0), ((11, 9, 9), 2)])
+def test_a_start_that_is_not_beaten_on_dev_is_kept(folders, after, chosen):
+    """As many errors as before are no reason to change a model; of later ones the first with the fewest is kept."""
+    ml = read_model(folders / "ml" / "model.npz")
+    costs = [10, *after]
+
+    def errors(hmms):
+        return hmms, {"dev": costs[round(float((hmms.pool.means - ml.pool.means).mean()))]}
+
+    training = Training(Steps(PatienceOptions()), [lambda: ml], SimpleNamespace(seconds=0.0), errors)
+    state, done, iteration = training.start(), False, 0
+    while not done:
+        iteration += 1
+        state, _, done = training.advance(iteration, state)
+    assert state.chosen == chosen and state.cost == min(costs)
+    assert np.allclose(state.best.pool.means, ml.pool.means + chosen)
+
+
 def test_each_start_has_its_own_patience(folders, tmp_path):
     """A start that is far behind the best of the one before is trained as long as it would be alone."""
     go(folders, tmp_path / "mce", "mce", penalties=("none",))

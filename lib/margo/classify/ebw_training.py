@@ -69,16 +69,22 @@ def expectation(model: Classifier, x, y, options: EbwOptions, each=map) -> Expec
 def expectation_of(model: Classifier, options: EbwOptions, chunk) -> Expectation:
     """That of one chunk ``(x, y)``."""
     x, y = chunk
-    value, (numerator, denominator), margins = posteriors(model, x, y, options)
-    net = expected(model.pool, x, numerator - denominator)
-    return Expectation(value, net, numerator.sum(axis=0), denominator.sum(axis=0), margins)
+    value, gamma, sides, margins = posteriors(model, x, y, options)
+    numerator, denominator = (occupancies(gamma, side, model.pool.offsets) for side in sides)
+    gamma *= np.repeat(sides[0] - sides[1], model.pool.sizes, axis=1)
+    return Expectation(value, expected(model.pool, x, gamma), numerator, denominator, margins)
+
+
+def occupancies(gamma, side, offsets) -> np.ndarray:
+    """[K]: ``sum_n side[n, c] gamma[n, k]`` of every Gaussian k, c being its class."""
+    return np.concatenate([weight @ gamma[:, a:b] for weight, a, b in zip(side.T, offsets, offsets[1:])])
 
 
 def posteriors(model: Classifier, x, y, options: EbwOptions):
-    """``(criterion, (numerator[N, K], denominator[N, K]), margin counts)``: weights of samples on Gaussians."""
+    """``(criterion, gamma[N, K], (numerator[N, C], denominator[N, C]), margin counts)``: what samples weigh for and
+    against classes, and the parts ``gamma`` of it that the Gaussians of the class have."""
     rows = np.arange(len(x))
     log_c, gamma = share_components(log_components(model.pool, x), model.pool.offsets)  # [PW10] (7)
-    sizes = model.pool.sizes
     joint = log_c + model.log_priors
     log_margin, rivals = soft_margins(joint, y, options.sharpness)
     log_y = options.exponent * log_margin
@@ -93,8 +99,8 @@ def posteriors(model: Classifier, x, y, options: EbwOptions):
     own = np.zeros_like(joint)
     own[rows, y] = weight
     wrong, far = int((log_y <= 0).sum()), int((log_y >= np.log(2.0)).sum())
-    sides = tuple(np.repeat(side, sizes, axis=1) * gamma for side in (own, weight[:, None] * against))
-    return float(objective), sides, np.array([wrong, len(x) - wrong - far, far])
+    margins = np.array([wrong, len(x) - wrong - far, far])
+    return float(objective), gamma, (own, weight[:, None] * against), margins
 
 
 def update(model: Classifier, now: Expectation, D: float, floor) -> Classifier:

@@ -14,6 +14,7 @@ import numpy as np
 from margo.classify.gmm import Classifier, check_samples, log_joint, log_posteriors, soft_margins
 from margo.errors import MargoError
 from margo.gaussian.covariances import LOG_2PI, Full, LowRank, LowRankPrecision, low_rank
+from margo.gaussian.lowrank import inverse_factors
 from margo.gaussian.mixtures import share_components
 from margo.gaussian.pool import GaussianPool
 from margo.knobs import Knobs, knob
@@ -148,12 +149,12 @@ def complete(layout: Layout, means, a, factor, x):
     scaled = factor / a[:, :, None]  # A^-1 S
     inner = factor.transpose(0, 2, 1) @ scaled
     inner[:, range(R), range(R)] += 1.0  # I + S' A^-1 S
-    lower = np.linalg.cholesky(inner)
-    log_det = np.log(a).sum(axis=1) + 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+    inverse = inverse_factors(inner)  # L^-1, L L' = inner
+    log_det = np.log(a).sum(axis=1) - 2.0 * np.log(np.diagonal(inverse, axis1=1, axis2=2)).sum(axis=1)
+    half = inverse @ scaled.transpose(0, 2, 1)  # L^-1 S' A^-1
     if layout.precision:
         p, sign, log_det, rows = a, 1.0, log_det, factor.transpose(0, 2, 1)
     else:
-        half = np.linalg.solve(lower, scaled.transpose(0, 2, 1))  # L^-1 S' A^-1
         p, sign, log_det, rows = 1.0 / a, -1.0, -log_det, half
     project = np.ascontiguousarray(rows.transpose(2, 0, 1)).reshape(D, K * R)
     projected = (x @ project).reshape(len(x), K, R)
@@ -164,7 +165,7 @@ def complete(layout: Layout, means, a, factor, x):
 
     def backward(g):
         mass = g.sum(axis=0)
-        solved = np.ascontiguousarray(np.linalg.solve(inner, scaled.transpose(0, 2, 1)))  # (A^-1 S M^-1)', [K, R, D]
+        solved = inverse.transpose(0, 2, 1) @ half  # (A^-1 S M^-1)', [K, R, D]
         first = g.T @ x
         centred = first - mass[:, None] * means  # sum g (x - mu)
         second = g.T @ square - 2.0 * means * first + mass[:, None] * means * means  # sum g (x - mu)^2
@@ -178,7 +179,7 @@ def complete(layout: Layout, means, a, factor, x):
             to_a = 0.5 * (mass[:, None] * diagonal_of_inverse - second)
             return to_means, to_a, mass[:, None, None] * solved.transpose(0, 2, 1) - cross
         # t = M^-1 S' A^-1 (x - mu) = L^-T projected; u = Sigma^-1 (x - mu) = A^-1 ((x - mu) - S t).
-        cross = np.linalg.solve(lower.transpose(0, 2, 1), cross.transpose(0, 2, 1)).transpose(0, 2, 1)
+        cross = cross @ inverse
         # cross is now sum g (x - mu) t'
         outer = solved @ cross  # sum g t t'
         sum_t = (solved @ centred[:, :, None])[:, :, 0]

@@ -24,6 +24,8 @@ from margo.gaussian.covariances import filled, patterns
 from margo.gaussian.mixtures import log_components, responsibilities
 from margo.knobs import Knobs, knob
 
+SAMPLES = 256  # scored at once: their products of features stay in the cache
+POWER = 8  # of t, the weights of iterates in their mean
 NEGLIGIBLE = 1e-9  # Gaussians with a smaller posterior add nothing to an expectation
 
 
@@ -125,9 +127,23 @@ def unpack(problem: Problem, packed):
 
 
 def score_samples(x, psi, linear, constant) -> np.ndarray:
-    """``f_r(x_n)`` [N, K] of complete scaled samples, under what :func:`unpack` returns."""
-    quadratic = [np.einsum("nd,nd->n", x @ one, x) for one in psi]
-    return np.stack(quadratic, axis=1) + x @ linear.T + constant
+    """``f_r(x_n)`` [N, K] of complete scaled samples, under what :func:`unpack` returns.
+
+    A product of all triangles of psi with the products of features, made for a few samples at a time: of many Gaussians
+    that takes less than half the time of ``x' psi x`` of one after the other.
+    """
+    dims = x.shape[1]
+    rows, columns = np.triu_indices(dims)
+    packed = psi[:, rows, columns] * np.where(rows == columns, 1.0, 2.0)
+    starts = np.flatnonzero(rows == columns)
+    result, room = np.empty((len(x), len(psi))), np.empty((len(rows), SAMPLES))
+    for first in range(0, len(x), SAMPLES):
+        part = np.ascontiguousarray(x[first : first + SAMPLES].T)
+        products = room[:, : part.shape[1]]
+        for d, start in enumerate(starts):
+            np.multiply(part[d:], part[d], out=products[start : start + dims - d])
+        result[first : first + SAMPLES] = (packed @ products + linear @ part).T + constant
+    return result
 
 
 def pull(problem: Problem, coefficients) -> np.ndarray:
@@ -190,27 +206,33 @@ def descend(problem: Problem, start, steps: int, every=False, clock=None, second
     """Projected subgradient after Sha & Saul, on (9) or, with ``every``, on their own (10): ``(packed, reports)``.
 
     The hinges have kinks, where no short step along a subgradient need lower the objective: steps are 1 / (t + t0), as
-    the ridge's strong convexity asks, and the best iterate is kept. t0 makes the first step as long as the parameters,
-    and no iterate is longer than ``sqrt(2 objective)``, since no solution is. The first parameters are ``start`` times
-    the best of a few common factors (scores of a likelihood are far larger than margins of 1). ``clock`` (a function
-    that returns seconds) dates the reports and with ``seconds`` ends it by time, ``goal`` by the objective reached,
-    for comparisons.
+    the ridge's strong convexity asks. The best is kept of all iterates and of their means (Shamir and Zhang 2013),
+    which come closer and cost little, scores being linear in the parameters; they are weighted by a power of t,
+    since the first iterates are far off. t0 makes the first step as long as the parameters, and no iterate is longer
+    than ``sqrt(2 objective)``, since no solution is. The first parameters are ``start`` times the best of a few common
+    factors (scores of a likelihood are far larger than margins of 1). ``clock`` (a function that returns seconds) dates
+    the reports and with ``seconds`` ends it by time, ``goal`` by the objective reached, for comparisons.
     """
     began, dims, ahead = clock() if clock else 0.0, problem.x.shape[1], None
     packed = min((start * part for part in 10.0 ** np.arange(-4.0, 1.0)), key=lambda p: objective(problem, p, every))
     best, best_value, reports = packed, np.inf, []
+    mean, mean_scores = np.zeros_like(packed), 0.0
     for t in range(1, steps + 1):
-        slack, coefficients = hinges(problem, score_samples(problem.x, *unpack(problem, packed)), every)
-        square = float((packed**2).sum())
-        if 0.5 * square + problem.cost * slack < best_value:
-            best, best_value = packed, 0.5 * square + problem.cost * slack
+        scored = score_samples(problem.x, *unpack(problem, packed))
+        share = (1.0 + POWER) / (t + POWER)
+        mean, mean_scores = mean + share * (packed - mean), mean_scores + share * (scored - mean_scores)
+        slack, coefficients = hinges(problem, scored, every)
+        for one, its_slack in ((packed, slack), (mean, hinges(problem, mean_scores, every)[0])):
+            value = 0.5 * float((one**2).sum()) + problem.cost * its_slack
+            if value < best_value:
+                best, best_value = one, value
         reports.append({"iteration": t, "objective": -best_value, "frames": len(problem.x)})
         if clock:
             reports[-1]["cpu_seconds"] = clock() - began
             if reports[-1]["cpu_seconds"] > seconds or best_value <= goal:
                 break
         gradient = packed - problem.cost * pull(problem, coefficients)
-        ahead = ahead or np.linalg.norm(gradient) / max(np.sqrt(square), 1e-300)
+        ahead = ahead or np.linalg.norm(gradient) / max(np.linalg.norm(packed), 1e-300)
         packed = project(packed - gradient / (t + ahead), dims)
         packed = packed * min(1.0, np.sqrt(2.0 * best_value / max(float((packed**2).sum()), 1e-300)))
     return best, reports

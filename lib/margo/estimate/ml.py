@@ -25,6 +25,7 @@ from margo.model.hmm import HmmSet
 from margo.search.forward_backward import posteriors
 
 BATCH = 1024  # frames of utterances with the same transcript that are taken at a time
+ROUNDING = 1e-10  # counts of transitions that say nothing
 TYING = ("none", "state", "global")
 
 
@@ -265,15 +266,17 @@ def _tie(pool: GaussianPool, scatter: np.ndarray, occupancy: np.ndarray, tying: 
 
 
 def _transitions(hmms: HmmSet, counts: np.ndarray) -> np.ndarray:
-    """New flat log transitions [P]; a row that was never left keeps its own."""
+    """New flat log transitions [P]; a row that was never left keeps its own, and one of which only what rounding leaves
+    was seen: forward-backward cuts off posteriors that are as small, and so might leave no way out of a unit."""
     result = hmms.log_transitions.copy()
     for unit, start in zip(hmms.units, hmms.transition_offsets):
         size = unit.n_states + 2
         rows = counts[start : start + size * size].reshape(size, size)
         totals = rows.sum(axis=1, keepdims=True)
+        seen = totals > ROUNDING
         with np.errstate(divide="ignore"):
-            estimate = np.log(np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), 0.0))
-        result[start : start + size * size] = np.where(totals > 0, estimate, unit.log_transitions).ravel()
+            estimate = np.log(np.where(seen, rows / np.where(seen, totals, 1.0), 0.0))
+        result[start : start + size * size] = np.where(seen, estimate, unit.log_transitions).ravel()
     return result
 
 

@@ -70,7 +70,7 @@ def find_paths(search: Searcher, utterances, competitors: int = 5, listed: dict 
     """Paths of ``(name, x[T, D], words)`` utterances and of up to ``competitors`` strings each that are not theirs.
 
     ``listed`` has the best strings of each utterance under this very model, best first, tuples of words: at least one
-    more than ``competitors`` where there are so many. Without it they are searched for.
+    more than ``competitors`` where there are so many. Those of others are searched for.
     """
     hmms, isolated = search.hmms, search.hmms.meta.get("grammar", {}).get("kind") == "isolated"
     names, words, blocks, first, dropped = [], [], [], [0], []
@@ -81,7 +81,7 @@ def find_paths(search: Searcher, utterances, competitors: int = 5, listed: dict 
             continue
         spoken = tuple(hmms.word_index[word] for word in reference)
         scores = log_likelihoods(search.compiled, x)
-        if listed is not None:
+        if listed and name in listed:
             rivals = [tuple(hmms.word_index[word] for word in string) for string in listed[name][: competitors + 1]]
         elif isolated:
             rivals = [(word,) for word in range(len(hmms.words))]

@@ -14,7 +14,7 @@ import numpy as np
 from margo.errors import MargoError
 from margo.estimate.stats import Stats, add_gaussians
 from margo.gaussian.likelihood import Scorer, evaluate, log_likelihoods
-from margo.model.graph import Graph, align_graph
+from margo.model.graph import Graph, align_graph, string_chain
 from margo.model.hmm import HmmSet
 from margo.search.forward_backward import posteriors
 from margo.search.lengths import CELLS
@@ -86,11 +86,10 @@ def word_begins(hmms: HmmSet, graph: Graph, compiled: Scorer, x: np.ndarray, wor
 def owners_of(hmms: HmmSet, words) -> np.ndarray:
     """Which word (its place) each emitting node of the words' chain belongs to; a pause belongs to the word after it,
     the last one to the last word."""
-    pause = hmms.units[hmms.unit_index[hmms.silence]].n_states if hmms.silence is not None else 0
-    sizes = {word: len(hmms.states_of(word)) for word in {*words}}
-    nodes = np.array([pause + sizes[word] for word in words])
-    nodes[-1] += pause
-    return np.repeat(np.arange(len(words)), nodes)
+    table = hmms.unit_arcs
+    links, _, _ = string_chain(table, np.array([hmms.word_index[word] for word in words]))
+    units, *_, places = links[links[:, 0] >= 0].T
+    return np.repeat(places, table.state_start[units + 1] - table.state_start[units])
 
 
 def pieces(begins: np.ndarray, nodes: np.ndarray, cells: int) -> Iterator[Piece]:

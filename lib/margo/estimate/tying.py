@@ -1,4 +1,6 @@
-"""Units in context: copies for every pair of neighbours within a word, and states tied by decision trees.
+"""Units in context: copies for every pair of neighbours, and states tied by decision trees.
+
+Neighbours are those within a word, or with ``across`` those in other words too, as far as no silence is between.
 
 As in Young, Odell and Woodland (1994): the states of all copies of a phone start in one leaf; again and again the leaf
 is split, by a question about the neighbour to the left or to the right, whose split makes the frames most likely with
@@ -8,7 +10,7 @@ one Gaussian a leaf. Copies that nobody has heard answer the same questions and 
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -21,11 +23,12 @@ from margo.model.graph import align_graph
 from margo.model.hmm import HmmSet, Pronunciation, Unit
 from margo.search.viterbi import viterbi
 
-EDGE = "#"  # the neighbour of a word's first and last unit
+EDGE = "#"  # the neighbour of a word's first and last unit, or of an utterance's, and beside silence
 
 
 @dataclass(frozen=True)
 class TyingOptions(Knobs):
+    across: bool = knob(False, "neighbours in the words before and behind count, too, where no silence is between")
     leaves: int = knob(500, "states of all units together, at most", least=1)
     least_frames: float = knob(100.0, "frames that each of them has at least", above=0)
     least_gain: float = knob(50.0, "what a split adds to the log-likelihood at least", unit="nats", least=0)
@@ -47,24 +50,61 @@ def core(name: str) -> str:
     return name.rpartition("-")[2].partition("+")[0]
 
 
-def in_context(hmms: HmmSet) -> tuple[HmmSet, dict[str, tuple[str, str, str]]]:
+def contexts_across(hmms: HmmSet, strings: Iterable[tuple[str, ...]]) -> dict[tuple[str, str, str], None]:
+    """``(left, unit, right)`` of all units of ``strings``, in any pronunciations, with and without silence between the
+    words, in order of first use."""
+    said = {word: [way.units for way in ways] for word, ways in hmms.lexicon.items()}
+    triples = dict.fromkeys(triple for string in strings
+                            for triple in zip((None, *string), string, (*string[1:], None)))  # fmt: skip
+    found = {}
+    for before, word, behind in triples:
+        lefts = dict.fromkeys([EDGE, *(units[-1] for units in said.get(before, ()))])
+        rights = dict.fromkeys([EDGE, *(units[0] for units in said.get(behind, ()))])
+        for units in said[word]:
+            found |= dict.fromkeys((a, b, c) for left in lefts for right in rights
+                                   for a, b, c in zip((left, *units), units, (*units[1:], right)))  # fmt: skip
+    return found
+
+
+def in_context(hmms: HmmSet, strings=None) -> tuple[HmmSet, dict[str, tuple[str, str, str]]]:
     """The model with a copy of each unit for all neighbours that it has in the lexicon, and ``(left, unit, right)`` of
-    each copy by its name. Copies have the states of what they were copied from: the model scores all as before."""
+    each copy by its name. Copies have the states of what they were copied from: the model scores all as before.
+
+    With ``strings`` of words neighbours in other words count, those that units have there; for others any copy is used.
+    """
     named: dict[str, tuple[str, str, str]] = {}
-    lexicon = {}
-    for word, ways in hmms.lexicon.items():
-        for way in ways:
-            for each in contexts(way.units):
-                if named.setdefault(context_name(*each), each) != each:
-                    raise MargoError(f"units in context: {context_name(*each)} would be two: units named with - or +")
-        lexicon[word] = tuple(Pronunciation(tuple(context_name(*each) for each in contexts(way.units)), way.log_prob)
-                              for way in ways)  # fmt: skip
+    alone = (each for ways in hmms.lexicon.values() for way in ways for each in contexts(way.units))
+    for each in chain(alone, contexts_across(hmms, strings or ())):
+        if named.setdefault(context_name(*each), each) != each:
+            raise MargoError(f"units in context: {context_name(*each)} would be two: units named with - or +")
+    lexicon = {word: tuple(Pronunciation(tuple(context_name(*each) for each in contexts(way.units)), way.log_prob)
+                           for way in ways) for word, ways in hmms.lexicon.items()}  # fmt: skip
     origin = {name: hmms.units[hmms.unit_index[unit]] for name, (_, unit, _) in named.items()}
     units = [replace(unit, name=name) for name, unit in origin.items()]
+    crossing = None
+    if strings is not None:
+        crossing = crossing_table(phones_of(named), {each: number for number, each in enumerate(named.values())})
     if hmms.silence is not None and hmms.silence not in named:
         units.append(hmms.units[hmms.unit_index[hmms.silence]])
         named[hmms.silence] = (EDGE, hmms.silence, EDGE)
-    return replace(hmms, units=tuple(units), lexicon=lexicon), named
+    return replace(hmms, units=tuple(units), lexicon=lexicon, crossing=crossing), named
+
+
+def phones_of(named: dict[str, tuple[str, str, str]], silence: str | None = None) -> list[str]:
+    """The units that have copies, but silence, in order of first use, and the edge: as neighbours are numbered."""
+    return [*dict.fromkeys(unit for _, unit, _ in named.values() if unit != silence), EDGE]
+
+
+def crossing_table(phones: list[str], units: dict[tuple[str, str, str], int]) -> np.ndarray:
+    """:attr:`HmmSet.crossing` of units by ``(left, unit, right)``; the first one of a phone where none is given."""
+    place = {phone: number for number, phone in enumerate(phones)}
+    table = np.full((len(phones), len(phones) - 1, len(phones)), -1)
+    for (left, phone, right), unit in units.items():
+        own = table[:, place[phone]]
+        if (own < 0).all():
+            own[:] = unit
+        own[place[left], place[right]] = unit
+    return table
 
 
 @dataclass(eq=False)
@@ -136,39 +176,44 @@ class Leaf:
 
     rows: np.ndarray
     answers: np.ndarray  # bool [Q, rows]
+    path: tuple[tuple[int, bool], ...] = ()  # questions on the way to it, and their answers
+
+    def answering(self, question: int, yes: bool) -> "Leaf":
+        """The part that has this answer to a question."""
+        chosen = self.answers[question] == yes
+        return Leaf(self.rows[chosen], self.answers[:, chosen], (*self.path, (question, yes)))
 
 
-def best_split(leaf: Leaf, moments: np.ndarray, floor: np.ndarray, least_frames: float) -> tuple[float, np.ndarray]:
-    """``(gain, which rows answer yes)`` of the question that parts the leaf best; gain 0 where none may."""
+def best_split(leaf: Leaf, moments: np.ndarray, floor: np.ndarray, least_frames: float) -> tuple[float, int]:
+    """``(gain, number)`` of the question that parts the leaf best; gain 0 where none may."""
     own = moments[leaf.rows]
     yes = leaf.answers @ own
     no = own.sum(axis=0) - yes
     gains = log_likelihood(yes, floor) + log_likelihood(no, floor) - log_likelihood(own.sum(axis=0), floor)
     gains[(yes[:, 0] < least_frames) | (no[:, 0] < least_frames)] = 0.0
     best = int(gains.argmax())
-    return float(gains[best]), leaf.answers[best]
+    return float(gains[best]), best
 
 
-def tie(roots: list[Leaf], moments: np.ndarray, floor: np.ndarray, options: TyingOptions) -> list[np.ndarray]:
-    """Rows of each leaf when the best split of all is made again and again; ``roots`` are leaves already."""
+def tie(roots: list[Leaf], moments: np.ndarray, floor: np.ndarray, options: TyingOptions) -> list[Leaf]:
+    """The leaves when the best split of all is made again and again; ``roots`` are leaves already."""
     leaves: dict[int, Leaf] = dict(enumerate(roots))
     waiting: list[tuple] = []
 
     def look(number):
-        gain, yes = best_split(leaves[number], moments, floor, options.least_frames)
+        gain, question = best_split(leaves[number], moments, floor, options.least_frames)
         if gain > options.least_gain:
-            heapq.heappush(waiting, (-gain, number, yes))
+            heapq.heappush(waiting, (-gain, number, question))
 
     for number in leaves:
         look(number)
     while waiting and len(leaves) < options.leaves:
-        _, number, yes = heapq.heappop(waiting)
+        _, number, question = heapq.heappop(waiting)
         leaf, new = leaves[number], len(leaves)
-        leaves[number] = Leaf(leaf.rows[yes], leaf.answers[:, yes])
-        leaves[new] = Leaf(leaf.rows[~yes], leaf.answers[:, ~yes])
+        leaves[number], leaves[new] = leaf.answering(question, True), leaf.answering(question, False)
         look(number)
         look(new)
-    return [leaf.rows for leaf in leaves.values()]
+    return [*leaves.values()]
 
 
 def tied(
@@ -202,18 +247,70 @@ def tied(
         raise MargoError(f"--leaves is {options.leaves}, expected at least {len(roots)}: one a state of each unit")
     leaves = tie(roots, moments, floor, options)
     leaf_of = np.empty(len(moments), np.int64)
-    for number, rows in enumerate(leaves):
-        leaf_of[rows] = number
-    totals = np.array([moments[rows].sum(axis=0) for rows in leaves])
+    for number, leaf in enumerate(leaves):
+        leaf_of[leaf.rows] = number
+    totals = np.array([moments[leaf.rows].sum(axis=0) for leaf in leaves])
     means = totals[:, 1 : 1 + dimension] / np.maximum(totals[:, :1], 1e-10)
     variances = np.maximum(totals[:, 1 + dimension :] / np.maximum(totals[:, :1], 1e-10) - means**2, floor)
-    states = [leaf_of[first:last] for first, last in pairwise(start)]
-    model = merged(hmms, single_gaussians(means, variances), states, floor)
+    pool, states = single_gaussians(means, variances), [leaf_of[first:last] for first, last in pairwise(start)]
+    if hmms.crossing is None:
+        model = merged(hmms, pool, states, floor)
+    else:
+        quiet = states[hmms.unit_index[hmms.silence]] if hmms.silence is not None else None
+        model = crossed(hmms, pool, named, leaf_table(hmms, named, leaves, asked), quiet, floor)
     gain = float(log_likelihood(totals, floor).sum() - sum(log_likelihood(moments[r].sum(axis=0), floor)
                                                            for r in centres.values()))  # fmt: skip
     frames = int(moments[:, 0].sum())
     return model, {"leaves": len(leaves), "units": len(model.units), "copies": len(hmms.units), "frames": frames,
                    "questions": len(asked), "gain": gain / max(frames, 1)}  # fmt: skip
+
+
+def leaf_table(hmms: HmmSet, named: dict, leaves: list[Leaf], asked: list[frozenset[str]]) -> np.ndarray:
+    """Leaf int [P + 1, P, P + 1, N] of each emitting state (-1 behind the last one) of each phone between all
+    neighbours, those too that nobody has heard: a leaf is for all that answer its questions as it does."""
+    phones = phones_of(named, hmms.silence)
+    place = {phone: number for number, phone in enumerate(phones)}
+    members = np.array([[phone in names for phone in phones] for names in asked])
+    table = np.full((len(phones), len(phones) - 1, len(phones), max(unit.n_states for unit in hmms.units)), -1)
+    start = hmms.unit_arcs.state_start
+    for number, leaf in enumerate(leaves):
+        unit = int(np.searchsorted(start, leaf.rows[0], side="right")) - 1
+        phone = named[hmms.units[unit].name][1]
+        if phone == hmms.silence:
+            continue
+        reached = np.ones((2, len(phones)), bool)  # neighbours to the left and to the right
+        for question, yes in leaf.path:
+            side, which = divmod(question, len(asked))
+            reached[side] &= members[which] == yes
+        table[:, place[phone], :, leaf.rows[0] - start[unit]][np.ix_(*reached)] = number
+    return table
+
+
+def crossed(
+    hmms: HmmSet, pool: GaussianPool, named: dict, table: np.ndarray, quiet: np.ndarray | None, floor: np.ndarray
+) -> HmmSet:
+    """``hmms`` with another pool, and units whose states are those of ``table`` (:func:`leaf_table`), those with the
+    same ones united; each is named after the first neighbours it has. ``quiet``: the states of silence."""
+    phones = phones_of(named, hmms.silence)
+    place = {phone: number for number, phone in enumerate(phones)}
+    origin = {named[unit.name][1]: unit for unit in hmms.units}
+    flat = table.reshape(-1, table.shape[-1])
+    rows, first, crossing = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+    crossing = crossing.reshape(table.shape[:3])
+    units = []
+    for states, neighbours in zip(rows, zip(*np.unravel_index(first, crossing.shape))):
+        own = origin[phones[neighbours[1]]]
+        name = context_name(*(phones[number] for number in neighbours))
+        units.append(replace(own, name=name, states=states[: own.n_states]))
+
+    def alone(way: Pronunciation) -> Pronunciation:
+        numbers = ([place[phone] for phone in each] for each in contexts(named[name][1] for name in way.units))
+        return Pronunciation(tuple(units[crossing[tuple(each)]].name for each in numbers), way.log_prob)
+
+    lexicon = {word: tuple(map(alone, ways)) for word, ways in hmms.lexicon.items()}
+    if quiet is not None:
+        units.append(replace(origin[hmms.silence], states=quiet))
+    return HmmSet(pool, tuple(units), lexicon, hmms.silence, floor, hmms.meta, crossing)
 
 
 def merged(hmms: HmmSet, pool: GaussianPool, states: list[np.ndarray], floor: np.ndarray) -> HmmSet:

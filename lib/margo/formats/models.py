@@ -22,6 +22,7 @@ LAYOUT = {  # of ``meta``
                           "ngrams?": [[([str], float, None)]], "states?": int, "start?": int,
                           "ways?": [[(str, float)]]}, "features?": dict},
 }  # fmt: skip
+OPTIONAL = ("variance_floor", "crossing")
 ARRAYS = ("means", "log_weights", "offsets", "unit_states", "unit_sizes", "log_transitions")
 
 
@@ -42,8 +43,7 @@ def pack(hmms: HmmSet) -> tuple[dict, dict[str, np.ndarray]]:
         "unit_sizes": np.array([unit.n_states for unit in hmms.units], np.int64),
         "log_transitions": hmms.log_transitions,
     }
-    if hmms.variance_floor is not None:
-        arrays["variance_floor"] = hmms.variance_floor
+    arrays |= {name: getattr(hmms, name) for name in OPTIONAL if getattr(hmms, name) is not None}
     lexicon = [[word, _plain(ways)] for word, ways in hmms.lexicon.items()]
     meta = {"kind": KIND, "version": VERSION, "units": [unit.name for unit in hmms.units], "lexicon": lexicon}
     return {**meta, "silence": hmms.silence, "meta": hmms.meta}, arrays
@@ -129,7 +129,8 @@ def _assemble(meta: dict, arrays: dict) -> HmmSet:
         _check_rules(table, {*lexicon, END})
     if table.get("kind") == "bigram" and ("scale" not in table or [len(row) for row in rows] != [size] * size):
         raise MargoError(f"grammar: expected its scale, and log_bigram of {size} rows of {size} numbers")
-    return HmmSet(pool, units, lexicon, meta["silence"], arrays.get("variance_floor"), meta["meta"])
+    optional = {name: arrays[name] for name in OPTIONAL if name in arrays}
+    return HmmSet(pool, units, lexicon, meta["silence"], meta=meta["meta"], **optional)
 
 
 def _check_rules(table: dict, words: set[str]) -> None:

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import tomllib
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from margo.errors import MargoError, refuse
@@ -30,16 +30,24 @@ def file_in(place, name: str) -> Path:
     return Path(place) if Path(place).is_file() else Path(place) / name
 
 
-@contextmanager
-def reading(path, what: str = ""):
+class reading:
     """Whatever goes wrong within, a parser's complaint or a fault that names no file, is a MargoError of ``path``."""
-    try:
-        yield
-    except MargoError as error:
-        raise MargoError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from None
-    except FileNotFoundError:
-        raise MargoError(f"{path}: no such file") from None
-    except Exception as error:  # decoders raise whatever they meet
+
+    def __init__(self, path, what: str = ""):
+        self.path, self.what = path, what
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, kind, error, trace) -> None:
+        if not isinstance(error, Exception):  # nothing, or somebody's wish to end
+            return
+        path, what = self.path, self.what
+        if isinstance(error, MargoError):
+            raise MargoError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from None
+        if isinstance(error, FileNotFoundError):
+            raise MargoError(f"{path}: no such file") from None
+        # decoders raise whatever they meet
         words = str(getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__)
         raise MargoError(f"{path}: cannot be read{what and f' as {what}'} ({words[:300]})") from None
 
@@ -47,10 +55,28 @@ def reading(path, what: str = ""):
 def open_file(path):
     """``path`` open for bytes; only a plain file: a folder has none, and a pipe or a device may never end."""
     with reading(path):
-        mode = os.stat(path).st_mode
-        if not stat.S_ISREG(mode):
-            raise MargoError(f"{path}: is a {'folder' if stat.S_ISDIR(mode) else 'pipe or device'}, expected a file")
-        return open(path, "rb")
+        return os.fdopen(_descriptor(path)[0], "rb")
+
+
+def read_small(path, most: int) -> bytes | None:
+    """All of a file of at most ``most`` bytes, None of a larger one: of many short files each system call counts."""
+    with reading(path):
+        file, size = _descriptor(path)
+        try:
+            return os.read(file, size) if size <= most else None
+        finally:
+            os.close(file)
+
+
+def _descriptor(path) -> tuple[int, int]:
+    """``(descriptor, bytes)`` of a plain file: what is opened is looked at, and a pipe does not wait for a writer."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    held = os.fstat(file)
+    if stat.S_ISREG(held.st_mode):
+        return file, held.st_size
+    os.close(file)
+    what = "folder" if stat.S_ISDIR(held.st_mode) else "pipe or device"
+    raise MargoError(f"{path}: is a {what}, expected a file")
 
 
 def size_of(file) -> int:
@@ -69,7 +95,7 @@ def take(file, count: int, size: int) -> bytes:
 
 
 def read_bytes(path, most: int | None = None) -> bytes:
-    with open_file(path) as file:
+    with open_file(path) as file, reading(path):
         size = size_of(file)
         if most is not None and size > most:
             raise MargoError(f"{path}: {size} bytes, expected at most {most}")

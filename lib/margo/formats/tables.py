@@ -16,7 +16,7 @@ import numpy as np
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import read_npz, write_npz
 from margo.formats.reading import MOST, check_inflation, fitting, open_file, read_rows, reading, size_of
-from margo.knobs import real
+from margo.knobs import LARGEST, real
 
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 MNIST = {"train": ("train-images", "train-labels"), "test": ("t10k-images", "t10k-labels")}
@@ -135,8 +135,8 @@ def digits(path, group, x, y) -> Table:
         faults.append(f"{group}: {len(x)} images but {len(y)} labels")
     if y.ndim != 1 or not np.issubdtype(y.dtype, np.integer) or not ((y >= 0) & (y <= 9)).all():
         faults.append(f"{group}: labels are not all digits 0 to 9")
-    if not np.isfinite(x).all():
-        faults.append(f"{group}: {int((~np.isfinite(x)).sum())} pixels are not finite")
+    if bad := int((~(np.abs(x) <= LARGEST)).sum()):
+        faults.append(f"{group}: {bad} pixels are not numbers, or larger than {LARGEST:g}")
     refuse(faults, str(path))
     return Table(x, y.astype(np.int64), tuple("0123456789"))
 

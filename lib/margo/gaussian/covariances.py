@@ -96,7 +96,12 @@ class Diagonal(Covariances):
             constant = seen @ constants.T
         else:
             constant = constants.sum(axis=1)
-        return x @ (means * inverse).T - 0.5 * (x**2 @ inverse.T + constant)
+        squares = x**2 @ inverse.T  # the sums are taken in place: [N, K] is large
+        squares += constant
+        squares *= 0.5
+        log_p = x @ (means * inverse).T
+        log_p -= squares
+        return log_p
 
     def moments(self, x, means, weights, centre) -> Moments:
         """The same, but second [K, D]."""
@@ -158,21 +163,21 @@ class Full(Covariances):
     def log_densities(self, x, means) -> np.ndarray:
         """Rows and columns of missing values are dropped, pattern by pattern."""
         from scipy.linalg.blas import dtrmm
-        from scipy.linalg.lapack import dtrtri
+        from scipy.linalg.lapack import dtrtri, dtrtrs
 
         log_p = np.empty((len(x), len(means)))
         for rows, seen in patterns(x):
             part, d = x if seen.all() and len(rows) == len(x) else x[np.ix_(rows, seen)], int(seen.sum())
             factors = np.linalg.cholesky(self.matrices[:, seen][:, :, seen])
             half_log_det = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-            if len(rows) > d:  # enough samples to pay for the inverses: one product a Gaussian
-                quadratic = np.empty((len(rows), len(means)))
-                for k, factor in enumerate(factors):
-                    z = dtrmm(1.0, dtrtri(factor, lower=1)[0], (part - means[k, seen]).T, lower=1, overwrite_b=1)
-                    quadratic[:, k] = np.einsum("dn,dn->n", z, z)
-            else:
-                delta = (part[None] - means[:, None, seen]).transpose(0, 2, 1)
-                quadratic = (np.linalg.solve(factors, delta) ** 2).sum(axis=1).T
+            quadratic = np.empty((len(rows), len(means)))
+            for k, factor in enumerate(factors):
+                delta = (part - means[k, seen]).T
+                if len(rows) > d:  # enough samples to pay for the inverse
+                    z = dtrmm(1.0, dtrtri(factor, lower=1)[0], delta, lower=1, overwrite_b=1)
+                else:
+                    z = dtrtrs(factor.T, delta, lower=0, trans=1, overwrite_b=1)[0]
+                quadratic[:, k] = np.einsum("dn,dn->n", z, z)
             log_p[rows] = -0.5 * (quadratic + d * LOG_2PI) - half_log_det
         return log_p
 

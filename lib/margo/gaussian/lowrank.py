@@ -1,4 +1,5 @@
-"""Diagonal plus low rank with missing values: the kernel behind :func:`margo.gaussian.covariances.log_with_gaps`."""
+"""Diagonal plus low rank: the kernels of :func:`margo.gaussian.covariances.log_with_gaps` (missing values) and of
+hybrid training, whose many small matrices cost LAPACK more to enter than to factorise."""
 
 import numpy as np
 from numba import njit
@@ -78,3 +79,25 @@ def _quadratic_and_log_det(gram, R, sign):
                 gram[b, c] -= share * gram[c, a]
         total -= sign * gram[R, a] ** 2
     return total
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def inverse_factors(matrices):
+    """``L^-1`` [K, R, R] of positive definite ``L L' = matrices[k]``, row by row; NaN where one is not."""
+    K, R, _ = matrices.shape
+    inverse, lower = np.zeros_like(matrices), np.empty_like(matrices[0])
+    for k in range(K):
+        for i in range(R):
+            for j in range(i + 1):
+                rest = matrices[k, i, j]
+                for p in range(j):
+                    rest -= lower[i, p] * lower[j, p]
+                lower[i, j] = rest / lower[j, j] if j < i else np.sqrt(rest)
+            row = inverse[k, i]
+            for j in range(i):
+                for p in range(j + 1):
+                    row[p] -= lower[i, j] * inverse[k, j, p]
+            row[i] = 1.0
+            for p in range(i + 1):
+                row[p] /= lower[i, i]
+    return inverse

@@ -13,7 +13,9 @@ def log_components(pool: GaussianPool, x) -> np.ndarray:
     """``log w_k N(x_n; theta_k)`` of every Gaussian, [N, K]."""
     if x.shape[1] != pool.dimension:
         raise MargoError(f"samples have {x.shape[1]} features, the model was trained on {pool.dimension}")
-    return pool.covariances.log_densities(x, pool.means) + pool.log_weights
+    log_p = pool.covariances.log_densities(x, pool.means)
+    log_p += pool.log_weights
+    return log_p
 
 
 def log_mixtures(pool: GaussianPool, x) -> np.ndarray:
@@ -31,10 +33,12 @@ def share_components(log_p, offsets) -> tuple[np.ndarray, np.ndarray]:
     sizes, starts = np.diff(offsets), offsets[:-1]
     top = np.maximum.reduceat(log_p, starts, axis=1)
     safe = np.where(np.isfinite(top), top, 0.0)
-    spread = np.exp(log_p - np.repeat(safe, sizes, axis=1))
+    spread = np.repeat(safe, sizes, axis=1)
+    np.exp(np.subtract(log_p, spread, out=spread), out=spread)
     total = np.add.reduceat(spread, starts, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):  # a mixture that underflows has log likelihood -inf, no parts
-        return safe + np.log(total), spread / np.repeat(total, sizes, axis=1)
+        spread /= np.repeat(total, sizes, axis=1)
+        return safe + np.log(total), spread
 
 
 def responsibilities(pool: GaussianPool, x, y):

@@ -75,6 +75,14 @@ class GaussianPool:
         constants = np.maximum(self.log_weights, NEVER) + constants
         return np.concatenate([quadratic, linear, constants[:, None]], axis=1)
 
+    @property
+    def usual(self) -> np.ndarray:
+        """Mean log-likelihood [S] of frames that a state draws itself, its components taken to lie far apart:
+        ``sum_k w_k (log w_k - (D + D log 2 pi + log |C_k|) / 2)``."""
+        peaks = np.maximum(self.log_weights, NEVER) - self.covariances.log_determinants() / 2
+        shares = np.exp(self.log_weights) * (peaks - self.dimension * (1 + np.log(2 * np.pi)) / 2)
+        return np.add.reduceat(shares, self.offsets[:-1])
+
     def require(self, kind: str, what: str) -> None:
         """Refuse a pool with other covariances for what needs ``kind``."""
         if self.covariances.kind != kind:

@@ -15,6 +15,7 @@ from margo.model.graph import Arcs, Graph, compile_arcs
 from margo.search.forward_backward import NEGLIGIBLE
 
 LEAST = float(np.exp(NEGLIGIBLE))
+REACH = 1.5 * NEGLIGIBLE  # of the best path: so far below, all paths through a node together have less than LEAST
 
 
 def make_chain(column, transitions, initial, final) -> Arcs:
@@ -117,37 +118,93 @@ def _response_windowed(visits, rates, window):
     return response
 
 
-@njit(cache=True, inline="always")
-def _beta(log_prob, to, low, high, ahead):
-    """``(best, total)`` of a node's arcs low:high by what lies ahead: its beta is best + log total; what is e^-40 of
-    the best counts as nothing."""
-    best, total = -np.inf, 0.0
-    for arc in range(low, high):
-        best = max(best, log_prob[arc] + ahead[to[arc]])
-    if best > -np.inf:
-        for arc in range(low, high):
-            gap = log_prob[arc] + ahead[to[arc]] - best
-            if gap > NEGLIGIBLE:
-                total += 1.0 if gap == 0.0 else np.exp(gap)
-    return best, total
+@njit(cache=True)
+def _band(chain):
+    """``(stay [E], step [E], rest)`` of the arcs between emitting nodes: log probabilities of those from the node
+    itself and from the one before, -inf without one, and the numbers of the few others."""
+    stay, step = np.full(len(chain.column), -np.inf), np.full(len(chain.column), -np.inf)
+    for k in range(len(chain.column)):
+        if chain.stay_arc[k] >= 0:
+            stay[k] = chain.log_prob[chain.stay_arc[k]]
+        if chain.step_arc[k] >= 0:
+            step[k] = chain.log_prob[chain.step_arc[k]]
+    return stay, step, chain.rest[chain.source[chain.rest] < len(chain.column)]
 
 
 @njit(cache=True)
-def _look_ahead(chain, to, log_prob, scores, ahead):
+def _look_behind(chain, band, scores, behind):
+    """Fills ``behind`` [T, E] with the score of the best path up to each node at each frame of one utterance, the
+    frame's own of ``scores`` [T, E] included; returns that of the best path of all."""
+    stay, step, rest = band
+    behind[0] = -np.inf
+    for place in range(chain.out_start[chain.start], chain.out_start[chain.start + 1]):
+        arc = chain.out_arc[place]
+        behind[0, chain.destination[arc]] = chain.log_prob[arc]
+    for t in range(len(scores)):
+        now = behind[t]
+        if t > 0:
+            before = behind[t - 1]
+            now[0] = before[0] + stay[0]
+            for k in range(1, len(stay)):
+                now[k] = max(before[k] + stay[k], before[k - 1] + step[k])
+            for arc in rest:
+                k = chain.destination[arc]
+                now[k] = max(now[k], before[chain.source[arc]] + chain.log_prob[arc])
+        for k in range(len(stay)):
+            now[k] += scores[t, k]
+    best = -np.inf
+    for arc in range(chain.arc_start[chain.end], chain.arc_start[chain.end + 1]):
+        best = max(best, behind[len(scores) - 1, chain.source[arc]] + chain.log_prob[arc])
+    return best
+
+
+@njit(cache=True, inline="always")
+def _share_out(chain, k, after, best, moves):
+    """The log probability of all behind node ``k``, whose best arc has ``best``, by what lies ``after`` its arcs; what
+    each of them has of it goes to ``moves``. What is e^-40 of the best counts as nothing."""
+    low, high, total = chain.out_start[k], chain.out_start[k + 1], 0.0
+    for place in range(low, high):
+        arc = chain.out_arc[place]
+        gap = chain.log_prob[arc] + after[chain.destination[arc]] - best
+        moves[place] = 1.0 if gap == 0.0 else np.exp(gap) if gap > NEGLIGIBLE else 0.0
+        total += moves[place]
+    for place in range(low, high):
+        moves[place] /= total
+    return best + np.log(total) if total > 1.0 else best
+
+
+@njit(cache=True, error_model="numpy")
+def _look_ahead(chain, scores, limit, behind, ahead, moves):
     """Fills ``ahead`` [T, nodes] with the log probability of each frame and all behind it, given its node, of one
-    utterance's ``scores`` [T, S]; start and end, where there is no frame, stay as they are. Returns beta of the start.
+    utterance's ``scores`` [T, E], and ``moves`` [T, arcs] with the probability of every arc out of the node, in
+    ``out_arc``'s order, given all frames.
+
+    Nodes that no path of at least ``limit`` goes through, as ``behind`` tells, are left out, ``ahead`` -inf and
+    ``moves`` as they were: most of them.
     """
-    nodes, places = len(chain.column), chain.out_start
-    ahead[-1, :nodes] = -np.inf
+    last, emitting, count = len(scores) - 1, len(chain.column), 0
+    kept, reached = np.empty(emitting, np.int64), np.empty(emitting, np.int64)  # nodes of frames t + 1 and t
+    ahead[last] = -np.inf
     for arc in range(chain.arc_start[chain.end], chain.arc_start[chain.end + 1]):
         k = chain.source[arc]
-        ahead[-1, k] = chain.log_prob[arc] + scores[-1, chain.column[k]]
-    for t in range(len(scores) - 2, -1, -1):
-        for k in range(nodes):
-            best, total = _beta(log_prob, to, places[k], places[k + 1], ahead[t + 1])
-            ahead[t, k] = scores[t, chain.column[k]] + (best + np.log(total) if total > 1.0 else best)
-    best, total = _beta(log_prob, to, places[chain.start], places[chain.start + 1], ahead[0])
-    return best + np.log(total) if total > 1.0 else best
+        if behind[last, k] + chain.log_prob[arc] >= limit:
+            ahead[last, k] = chain.log_prob[arc] + scores[last, k]
+            kept[count] = k
+            count += 1
+    for t in range(last - 1, -1, -1):
+        now, after, found = ahead[t], ahead[t + 1], 0
+        now[:] = -np.inf
+        for j in kept[:count]:
+            for arc in range(chain.arc_start[j], chain.arc_start[j + 1]):
+                k, value = chain.source[arc], chain.log_prob[arc] + after[j]
+                if k < emitting and value > now[k] and behind[t, k] + value >= limit:
+                    if now[k] == -np.inf:
+                        reached[found] = k
+                        found += 1
+                    now[k] = value
+        for k in reached[:found]:
+            now[k] = scores[t, k] + _share_out(chain, k, after, now[k], moves[t])
+        kept, reached, count = reached, kept, found
 
 
 @njit(cache=True, error_model="numpy")
@@ -156,43 +213,54 @@ def _occupy(chain, scores, bounds):
 
     What is e^-40 of a frame counts as nothing, so that a frame has few visits, and no number is too small to be fast.
     """
-    to, log_prob = chain.destination[chain.out_arc], chain.log_prob[chain.out_arc]
-    nodes, places = len(chain.column), chain.out_start
+    to, places, nodes = chain.destination[chain.out_arc], chain.out_start, len(chain.column)
     most = len(scores) * nodes, len(scores) * len(to)  # room that is never touched costs nothing
-    node, gamma, out = np.empty(most[0], np.int64), np.empty(most[0]), np.zeros(most[0] + 1, np.int64)
+    node, gamma, out = np.empty(most[0], np.int64), np.empty(most[0]), np.empty(most[0] + 1, np.int64)
     target, prob = np.empty(most[1], np.int64), np.empty(most[1])
+    out[0] = 0
     totals, starts = np.empty(len(bounds) - 1), np.empty(len(scores) + 1, np.int64)
-    ahead = np.full((np.diff(bounds).max(), nodes + 2), -np.inf)
-    moves, come, visit = np.empty(len(to)), np.zeros(nodes + 2), np.full(nodes + 2, -1)
+    longest, band = np.diff(bounds).max(), _band(chain)
+    own, behind = np.empty((longest, nodes)), np.empty((longest, nodes))
+    ahead, moves = np.empty((longest, nodes + 2)), np.empty((longest, len(to)))
+    come, visit = np.zeros(nodes + 2), np.full(nodes + 2, -1)
+    entry = np.empty(len(to))
     m, e = 0, 0
     for i in range(len(bounds) - 1):
         first, last = bounds[i], bounds[i + 1]
-        totals[i] = _look_ahead(chain, to, log_prob, scores[first:last], ahead[: last - first])
+        for k in range(nodes):
+            for t in range(last - first):
+                own[t, k] = scores[first + t, chain.column[k]]
+        limit = _look_behind(chain, band, own[: last - first], behind) + REACH
+        _look_ahead(chain, own[: last - first], limit, behind, ahead, moves)
         # the posterior is a Markov chain: its forward pass is a product of probabilities, with nothing to underflow
-        for arc in range(places[chain.start], places[chain.start + 1]):
-            come[to[arc]] = np.exp(log_prob[arc] + ahead[0, to[arc]] - totals[i])
+        best = -np.inf
+        for place in range(places[chain.start], places[chain.start + 1]):
+            best = max(best, chain.log_prob[chain.out_arc[place]] + ahead[0, to[place]])
+        totals[i] = _share_out(chain, chain.start, ahead[0], best, entry)
+        low, high = nodes, 0  # nodes that the moves to a frame lead to are within low:high
+        for place in range(places[chain.start], places[chain.start + 1]):
+            come[to[place]] = entry[place]
+            low, high = min(low, to[place]), max(high, to[place] + 1)
         for t in range(first, last):
             before, starts[t] = m if t == first else starts[t - 1], m
-            for k in range(nodes):
-                visit[k] = -1
+            for k in range(low, high):
                 if come[k] >= LEAST:
                     node[m], gamma[m], visit[k] = k, come[k], m
                     m += 1
                 come[k] = 0.0
             for source in range(before, starts[t]):
-                for arc in range(places[node[source]], places[node[source] + 1]):
-                    if moves[arc] > 0.0 and visit[to[arc]] >= 0:
-                        target[e], prob[e] = visit[to[arc]], moves[arc]
+                for place in range(places[node[source]], places[node[source] + 1]):
+                    share = moves[t - 1 - first, place]
+                    if share > 0.0 and visit[to[place]] >= starts[t]:
+                        target[e], prob[e] = visit[to[place]], share
                         e += 1
                 out[source + 1] = e
+            low, high = nodes, 0
             for source in range(starts[t], m):
-                low, high = places[node[source]], places[node[source] + 1]
                 if t + 1 < last:
-                    best, total = _beta(log_prob, to, low, high, ahead[t + 1 - first])
-                    for arc in range(low, high):
-                        gap = log_prob[arc] + ahead[t + 1 - first, to[arc]] - best
-                        moves[arc] = (1.0 if gap == 0.0 else np.exp(gap) if gap > NEGLIGIBLE else 0.0) / total
-                        come[to[arc]] += gamma[source] * moves[arc]
+                    for place in range(places[node[source]], places[node[source] + 1]):
+                        come[to[place]] += gamma[source] * moves[t - first, place]
+                        low, high = min(low, to[place]), max(high, to[place] + 1)
                 out[source + 1] = e
     starts[-1] = m
     return totals, bounds, starts, node[:m], gamma[:m], out[: m + 1], target[:e], prob[:e]
@@ -200,7 +268,7 @@ def _occupy(chain, scores, bounds):
 
 def occupy(chain: Arcs, scores: np.ndarray, bounds: np.ndarray) -> Occupancy:
     """Posteriors of utterances ``bounds[i]:bounds[i+1]`` given state log-likelihoods ``scores`` [T, S]."""
-    found = Occupancy(*_occupy(chain, np.ascontiguousarray(scores), bounds))
+    found = Occupancy(*_occupy(chain, np.asfortranarray(scores), bounds))
     lost = np.flatnonzero(~np.isfinite(found.log_likelihoods))
     if len(lost):
         frames = bounds[lost[0] + 1] - bounds[lost[0]]

@@ -108,7 +108,7 @@ def train(score, theta, signs, options: DescentOptions, metric: str = "diagonal"
     """
     opened = score(theta)
     first = opened[0]
-    keep = select_features(first, signs, options.features) if options.features else np.arange(first.shape[1])
+    keep = select_features(first, signs, options.features) if options.features else slice(None)
     measured = partial(measure, kind=metric, blocks=None if blocks is None else blocks[keep], ridge=options.ridge)
 
     def state(theta, start, scored=None):

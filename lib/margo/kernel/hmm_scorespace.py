@@ -48,9 +48,10 @@ class Frames:
 
     @cached_property
     def products(self) -> np.ndarray:
-        """[T, 2 D]: squares and frames about their centre, which densities of any Gaussians are products with."""
-        y = self.x - self.centre
-        return np.concatenate([y**2, y], axis=1)
+        """[2 D + 1, T]: squares, frames about their centre, and ones: log densities of any Gaussians are products with
+        them. Frames are columns: products of few Gaussians with many frames are faster so."""
+        y = (self.x - self.centre).T
+        return np.concatenate([y**2, y, np.ones((1, len(self.x)))])
 
     def take(self, utterances) -> "Frames":
         """Some of the utterances, in the order given."""
@@ -157,13 +158,16 @@ def _weighted_moments(x, visits, column, offsets, shares, rates, response, d_log
 def _scored(model: WordModel, frames: Frames, wanted) -> _Scored:
     pool = model.pool
     quadratic, linear, constants = pool.covariances.exponents(pool.means - frames.centre)
-    states = frames.products @ np.concatenate([quadratic, linear], axis=1).T
-    states += constants + pool.log_weights
+    exponents = np.concatenate([quadratic, linear, (constants + pool.log_weights)[:, None]], axis=1)
+    scores = np.empty((pool.n_states + frames.fixed.shape[1], len(frames.x)))
     if pool.n_gaussians > pool.n_states:
-        states, shares = share_components(states, pool.offsets)
+        log_p = np.ascontiguousarray((exponents @ frames.products).T)
+        scores[: pool.n_states].T[:], shares = share_components(log_p, pool.offsets)
     else:
-        shares = np.ones_like(states)
-    occupancy = occupy(model.chain, np.concatenate([states, frames.fixed], axis=1), frames.bounds)
+        np.matmul(exponents, frames.products, out=scores[: pool.n_states])
+        shares = np.ones((len(frames.x), pool.n_states))
+    scores[pool.n_states :] = frames.fixed.T
+    occupancy = occupy(model.chain, scores.T, frames.bounds)
     moments = _moments(frames.x, occupancy, model.chain.column, pool.offsets, shares, wanted[1])
     return _Scored(occupancy, shares, moments[0], _derivatives(pool, *moments, wanted))
 

@@ -33,7 +33,10 @@ class Metric:
     def factor(self, phi: np.ndarray) -> np.ndarray:
         """Z [N, P] with ``Z Z' = (phi - mean) G^-1 (phi - mean)'``: the kernel as an inner product."""
         centred = phi - self.mean
-        return centred / np.sqrt(self.variances) if self.whitener is None else centred @ self.whitener
+        if self.whitener is not None:
+            return centred @ self.whitener
+        centred /= np.sqrt(self.variances)
+        return centred
 
 
 def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None = None, ridge: float = RIDGE) -> Metric:
@@ -69,9 +72,12 @@ def score_gradient(phi: np.ndarray, coefficients: np.ndarray, metric: Metric) ->
     gradient = -coefficients @ v.T
     if not metric.free:
         return gradient
-    centred = (phi - metric.mean) / len(phi)
+    centred = phi - metric.mean
+    centred /= len(phi)
     if metric.mask is None:
-        return gradient + centred * (v**2).sum(1)
+        centred *= (v**2).sum(1)
+        centred += gradient
+        return centred
     outer = np.where(metric.mask, v @ v.T, 0.0)
     outer[np.diag_indices_from(outer)] *= 1.0 + metric.ridge
     return gradient + centred @ outer

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from margo.errors import MargoError
-from margo.model.automaton import Automaton
+from margo.model.automaton import END, Automaton, Way
+from margo.model.crossing import crossing_graph
 from margo.model.graph import Graph, automaton_graph, bigram_graph, isolated_graph, loop_graph
 from margo.model.hmm import HmmSet
 from margo.model.ngram import Ngram
@@ -92,6 +93,8 @@ def recognition_graph(hmms: HmmSet) -> Graph:
     """The graph of everything that the model's own grammar allows; a loop of its words where it has none."""
     table = hmms.meta.get("grammar", {"kind": "loop"})
     penalty = table.get("insertion_penalty", 0.0)
+    if hmms.crossing is not None:
+        return crossing_graph(hmms, automaton_of(hmms), table.get("scale", 1.0), penalty)
     if table["kind"] == "isolated":
         return isolated_graph(hmms)
     if table["kind"] == "loop":
@@ -101,11 +104,27 @@ def recognition_graph(hmms: HmmSet) -> Graph:
     return bigram_graph(hmms, hmms.log_bigram, table["scale"], penalty)
 
 
+def automaton_of(hmms: HmmSet) -> Automaton:
+    """The model's grammar as an automaton, whatever its kind; one of a bigram's pairs has a state for each word."""
+    table, words = hmms.meta.get("grammar", {"kind": "loop"}), hmms.words
+    if table["kind"] in ("ngram", "rules"):
+        return hmms.automaton
+    if table["kind"] == "bigram":
+        size, rows = len(words), hmms.log_bigram
+        ways = [Way(row, words[word] if word < size else END, word, float(rows[row, word]))
+                for row, word in np.argwhere(rows > -np.inf).tolist() if min(row, word) < size]  # fmt: skip
+        return Automaton(size + 1, size, ways)
+    again = (0,) if table["kind"] == "isolated" else (0, 1)
+    return Automaton(2, 0, [*(Way(state, word, 1, 0.0) for state in again for word in words), Way(1, END, 1, 0.0)])
+
+
 def search_graph(hmms: HmmSet) -> Graph:
     """:func:`recognition_graph` for the best path alone: of a large vocabulary the words stand in a prefix tree, unless
-    every state of its n-gram has all words behind it, which would be as many trees."""
+    every state of its n-gram has all words behind it, which would be as many trees, or their units know their
+    neighbours in other words."""
     table = hmms.meta.get("grammar", {"kind": "loop"})
-    many, penalty = len(hmms.words) > FEW, table.get("insertion_penalty", 0.0)
+    many = len(hmms.words) > FEW and hmms.crossing is None
+    penalty = table.get("insertion_penalty", 0.0)
     if many and table["kind"] == "loop":
         return loop_tree(hmms, penalty)
     if many and table["kind"] == "ngram" and (hmms.ngram.order == 1 or hmms.ngram.backs_off):

@@ -15,6 +15,7 @@ from numba import njit
 from margo.errors import MargoError
 from margo.model.automaton import END, Automaton
 from margo.model.hmm import HmmSet
+from margo.model.neighbours import neighbour_chain
 
 OPEN = -2  # a word of which only the beginning is known, in a tree of words
 
@@ -124,7 +125,7 @@ def align_graph(hmms: HmmSet, words, states: np.ndarray | None = None) -> Graph:
     hmms.check_words(words)
     table = hmms.unit_arcs
     chain = string_chain(table, np.array([hmms.word_index[word] for word in words]))
-    units, _, owners, _ = chain[0][chain[0][:, 0] >= 0].T
+    units, _, owners, _, _ = chain[0][chain[0][:, 0] >= 0].T
     if states is None:
         states = np.unique(np.concatenate([hmms.units[unit].states for unit in set(units.tolist())]))
     owner = np.repeat(owners, table.state_start[units + 1] - table.state_start[units])
@@ -142,10 +143,13 @@ def columns_of(hmms: HmmSet, states: np.ndarray) -> np.ndarray:
 def string_chain(table, string):
     """``(links, passes, log_probs)`` of a string (word indices), from its start, null node 0, to its end.
 
-    links int [L, 4]: unit that leads to null node l + 1, or -1 (none does), word that is entered with it or -1, word
-    that it belongs to or -1 (silence), null node that it comes from. passes int [J, 2], log_probs [J]: arcs from null
-    node to null node, by destination: silence is passed over, pronunciations part and meet again.
+    links int [L, 5]: unit that leads to null node l + 1, or -1 (none does), word that is entered with it or -1, word
+    that it belongs to or -1 (silence), null node that it comes from, and place of its word in the string (silence: of
+    the word behind it, the last one of the last word). passes int [J, 2], log_probs [J]: arcs from null node to null
+    node, by destination: silence is passed over, pronunciations part and meet again.
     """
+    if table.crossing.size:
+        return neighbour_chain(table, string)
     pauses = 0 if table.silence < 0 else len(string) + 1
     size, crossings = pauses, pauses
     for word in string:
@@ -154,11 +158,11 @@ def string_chain(table, string):
         if last - first > 1 or table.way_log_prob[first] != 0.0:
             size += last - first + 1
             crossings += 2 * (last - first)
-    links, passes = np.full((size, 4), -1), np.empty((crossings, 2), np.int64)
+    links, passes = np.full((size, 5), -1), np.empty((crossings, 2), np.int64)
     log_probs, link, crossing = np.zeros(crossings), 0, 0
     for place in range(len(string) + 1):
         if pauses:
-            links[link, 0], links[link, 3] = table.silence, link
+            links[link, 0], links[link, 3], links[link, 4] = table.silence, link, min(place, len(string) - 1)
             passes[crossing] = link, link + 1
             link, crossing = link + 1, crossing + 1
         if place == len(string):
@@ -174,6 +178,7 @@ def string_chain(table, string):
             links[link, 1] = word
             for i in range(table.way_start[way], table.way_start[way + 1]):
                 links[link, 0], links[link, 2], links[link, 3] = table.way_units[i], word, link
+                links[link, 4] = place
                 link += 1
             ends[way - first] = link
         if parts:

@@ -1,5 +1,6 @@
 """Units with their transitions, the words made of them, and the pool they share."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -69,6 +70,9 @@ class HmmSet:
     ends and between words. ``variance_floor`` [D] holds in every update. ``meta`` is JSON-like and travels with the
     model (features, criterion, seed ...). Word indices everywhere are positions in ``words``, transition indices
     positions in the concatenated, flattened ``log_transitions``.
+
+    ``crossing`` int [P + 1, P, P + 1]: the unit of each of P phones between two neighbours, where those in other words
+    count; neighbour P is silence or an utterance's edge. The lexicon then has the units of words said alone.
     """
 
     pool: GaussianPool
@@ -77,6 +81,7 @@ class HmmSet:
     silence: str | None = None
     variance_floor: np.ndarray | None = None
     meta: dict = field(default_factory=dict)
+    crossing: np.ndarray | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "units", tuple(self.units))
@@ -87,8 +92,8 @@ class HmmSet:
 
     def validate(self) -> list[str]:
         faults = [fault for unit in self.units for fault in unit.validate(self.pool.n_states)]
-        names = [unit.name for unit in self.units]
-        faults += [f"unit {name} appears twice" for name in sorted({name for name in names if names.count(name) > 1})]
+        names = Counter(unit.name for unit in self.units)
+        faults += [f"unit {name} appears twice" for name in sorted(names) if names[name] > 1]
         for word, ways in self.lexicon.items():
             faults += [f"word {word}: no units"] * (not ways or not all(way.units for way in ways))
             parts = dict.fromkeys(part for way in ways for part in way.units)
@@ -101,6 +106,27 @@ class HmmSet:
         floor = self.variance_floor
         if floor is not None and (floor.shape != (self.pool.dimension,) or not (floor >= 0).all()):
             faults.append(f"variance floor: expected {self.pool.dimension} numbers, none negative")
+        return faults or self._crossing_faults()
+
+    def _crossing_faults(self) -> list[str]:
+        """Of the table of units by their neighbours: it has those of every word, and a unit stands for one phone."""
+        table = self.crossing
+        if table is None:
+            return []
+        phones = table.shape[1] if table.ndim == 3 else -1
+        if table.shape != (phones + 1, phones, phones + 1) or table.dtype.kind != "i":
+            return [f"crossing: {table.dtype} {table.shape}, expected integers [P + 1, P, P + 1]"]
+        if table.size == 0 or table.min() < 0 or table.max() >= len(self.units):
+            return [f"crossing: expected units 0 to {len(self.units) - 1}"]
+        shared = np.bincount(np.concatenate([np.unique(table[:, phone]) for phone in range(phones)]))
+        twice = (self.units[unit].name for unit in np.flatnonzero(shared > 1))
+        faults = [f"crossing: unit {name} stands for two phones" for name in twice]
+        known = {self.units[unit].name for unit in np.unique(table)}
+        if self.silence in known:
+            faults.append(f"crossing: silence {self.silence} is a phone with neighbours")
+        for word, ways in self.lexicon.items():
+            unknown = dict.fromkeys(part for way in ways for part in way.units if part not in known)
+            faults += [f"word {word}: no phone of unit {part}" for part in unknown]
         return faults
 
     @cached_property
@@ -171,9 +197,17 @@ class HmmSet:
         return min(int(self.unit_arcs.fewest[units].sum()) for units in ways)
 
     def states_of(self, word: str) -> np.ndarray:
-        """Pool states of all pronunciations of a word, one behind the other."""
-        return np.concatenate([self.units[self.unit_index[name]].states
-                               for way in self.lexicon[word] for name in way.units])  # fmt: skip
+        """Pool states of all pronunciations of a word, one behind the other; between any neighbours."""
+        units = [self.unit_index[name] for way in self.lexicon[word] for name in way.units]
+        if self.crossing is not None:
+            ways = (self.unit_arcs.phone[[self.unit_index[name] for name in way.units]] for way in self.lexicon[word])
+            units = np.concatenate([self.between(phones) for phones in ways])
+        return np.concatenate([self.units[unit].states for unit in units])
+
+    def between(self, phones: np.ndarray) -> np.ndarray:
+        """Units that a word of these ``phones`` has between any neighbours."""
+        rows = zip((slice(None), *phones), phones, (*phones[1:], slice(None)))
+        return np.concatenate([np.unique(self.crossing[row]) for row in rows])
 
     def place(self, gaussian: int) -> str:
         """``unit u, state s, component m`` of a pool Gaussian, s from 1 within the first unit that uses it."""
@@ -211,6 +245,8 @@ class UnitArcs(NamedTuple):
     way_units: np.ndarray
     way_log_prob: np.ndarray  # [Q]
     silence: int  # its unit or -1
+    phone: np.ndarray  # [U] what a unit stands for whatever its neighbours, -1: no phone; without ``crossing`` itself
+    crossing: np.ndarray  # ``HmmSet.crossing``, empty where there is none
 
 
 def _unit_arcs(hmms: HmmSet) -> UnitArcs:
@@ -237,8 +273,17 @@ def _unit_arcs(hmms: HmmSet) -> UnitArcs:
         way_start=np.cumsum([0, *(len(way.units) for way in ways)]),
         way_units=np.array([hmms.unit_index[name] for way in ways for name in way.units], np.int64),
         way_log_prob=np.array([way.log_prob for way in ways], np.float64),
-        silence=hmms.unit_index.get(hmms.silence, -1),
+        silence=hmms.unit_index.get(hmms.silence, -1), **_phones(hmms),
     )  # fmt: skip
+
+
+def _phones(hmms: HmmSet) -> dict[str, np.ndarray]:
+    if hmms.crossing is None:
+        return {"phone": np.arange(len(hmms.units)), "crossing": np.empty((0, 0, 0), np.int64)}
+    phone = np.full(len(hmms.units), -1)
+    for number in range(hmms.crossing.shape[1]):
+        phone[hmms.crossing[:, number]] = number
+    return {"phone": phone, "crossing": np.ascontiguousarray(hmms.crossing, np.int64)}
 
 
 def _fewest_frames(possible: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:

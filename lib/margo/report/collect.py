@@ -205,11 +205,11 @@ def model_folder(folder: Path) -> Path | None:
     """Where the one model is that a score is of, also where the run was moved as a whole."""
     place = next((each for each in (folder, *folder.parents[:3]) if (each / record.NAME).exists()), None)
     options = ((record.of(folder) or {}).get("options") or {}) if place else {}
-    model = options.get("model")
+    model, out = options.get("model"), options.get("out")
     model = model[0] if isinstance(model, list) and len(model) == 1 else model
-    if not isinstance(model, str) or not model or not options.get("out"):
+    if not (isinstance(model, str) and model and isinstance(out, str) and out):
         return None
-    beside = place / os.path.relpath(model, options["out"])
+    beside = place / os.path.relpath(model, out)
     return beside if record.read(beside) else Path(model)
 
 

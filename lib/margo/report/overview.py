@@ -90,5 +90,6 @@ def missing_model(folder) -> MargoError:
     folder = Path(folder)
     there = models_in(folder) and (folder, models_in(folder)) or (folder.parent, models_in(folder.parent))
     names = f"; models in {there[0]}: {' '.join(there[1])}" if there[1] else ""
-    return MargoError(f"{folder}: no model.npz{names}")
+    lacks = "no model.npz" if folder.exists() or names else "no such folder"
+    return MargoError(f"{folder}: {lacks}{names}")
 

@@ -81,7 +81,11 @@ def curves(plot: dict) -> list[list[str]]:
     if len({tuple(line["x"]) for line in lines}) != 1 or len(lines[0]["x"]) > MOST_COLUMNS:
         return []
     head = [plot.get("x_label", ""), *(f"{x:g}" for x in lines[0]["x"])]
-    return [head, *([line["name"], *spreads(line)] for line in lines)]
+    return [head, *([named(line), *spreads(line)] for line in lines)]
+
+
+def named(line: dict) -> str:
+    return "" if line.get("name") is None else str(line["name"])
 
 
 def spreads(line: dict) -> list[str]:

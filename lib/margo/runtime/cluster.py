@@ -132,7 +132,7 @@ class Dask:
 
     def wait_for_workers(self) -> None:
         """Wait until there is a worker, with progress; check those that are new."""
-        began = told = time.monotonic()
+        began, told = time.monotonic(), float("-inf")
         while not (workers := self.workers()):
             now = time.monotonic()
             if refused := getattr(self.jobs, "refused", ""):

@@ -118,10 +118,12 @@ def make_parser(name: str, description: str, options_class, declared: dict, hint
     text, _, example = (description or "").partition("\nExample:")
     told = sorted((each for each in declared.values() if each.default is MISSING or each.metadata.get("positional")),
                   key=lambda each: each.metadata.get("positional", False))  # fmt: skip
-    usage = " ".join([name, *(usage_of(each, hints[each.name]) for each in told), "[options]"])
+    program, _, words = example.strip().partition(" ")
+    called = f"margo {name}" if program in (f"steps/{name}.py", f"local/{name}.py") else program
+    usage = " ".join([called or name, *(usage_of(each, hints[each.name]) for each in told), "[options]"])
     parser = Parser(
         prog=name, usage=usage, description=text, allow_abbrev=False, add_help=False,
-        epilog=example and f"example:\n  {example.strip()}", formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=example and f"example:\n  {called} {words}", formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     groups: dict[str, list] = {FILES: []}
     for key, each in declared.items():

@@ -36,7 +36,7 @@ def work(pipe, others, parent: int) -> None:
         if os.getppid() != parent:
             return
     function = None
-    with suppress(EOFError, BrokenPipeError):
+    with suppress(EOFError, ConnectionError):  # the parent has what it wants, or is gone
         while True:
             new, chunk = pipe.recv()
             function = function if new is None else new

@@ -31,6 +31,7 @@ WANTED = {  # the file that a folder of such a step must have, whoever made it
 }  # fmt: skip
 BARE = ("model.npz", "hyp")  # those that will do without their folder
 
+ABSENT, EMPTY = "no such folder", "an empty folder"
 BESIDE = "../score.json"  # the one file that is written beside its folder, score
 
 __all__ = ["Knobs", "Parallel", "Seeded", "Step", "Trainer", "knob", "main"]
@@ -64,8 +65,8 @@ class Trainer(Knobs):
 
 
 def _in_a_run(folder: Path) -> bool:
-    """Whether steps have worked beside ``folder``, or one or two folders above."""
-    return any(next(above.glob("*/step.log"), None) for above in folder.parents[:3])
+    """Whether ``folder`` is, or should be, in the folder of a recipe's run, all of which begin with ``data``."""
+    return any((above / "data" / "step.log").is_file() for above in folder.parents[:3])
 
 
 class Step:
@@ -118,13 +119,13 @@ class Step:
             raise MargoError(f"{folder}: {whose} is at work there: wait for it")
         lacks = record.unfinished(folder)
         if not folder.exists():
-            lacks = "no such folder"
+            lacks = ABSENT
         elif folder.is_file() and wanted not in BARE:
             lacks = "a file, expected a folder"
         elif folder.is_dir() and wanted and not (folder / wanted).is_file():
             lacks = lacks or f"no file {wanted}"
         elif folder.is_dir() and not any(folder.iterdir()):
-            lacks = lacks or "an empty folder"
+            lacks = lacks or EMPTY
         inside = sorted(path.parent.name for path in folder.glob(f"*/{wanted}")) if lacks == f"no file {wanted}" else []
         if inside:  # the folder above was named: no stage is wanting
             raise MargoError(f"{folder}: {lacks}; there is one in each of its folders {' '.join(inside)}")
@@ -133,8 +134,8 @@ class Step:
             stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)
             where, when = made_by if stage is None else f"stage {stage}", "first" if lacks else "again"
             where = f"run {where} {when}" + (f" (--stage {stage})" if stage is not None else "")
-            if not folder.exists() and wanted and not _in_a_run(folder):
-                where = f"give a folder with {wanted}, or in a recipe {where}"
+            if lacks in (ABSENT, EMPTY) and not _in_a_run(folder):
+                where = f"give a folder with {wanted or 'data'}, or in a recipe {where}"
             fault = f"is not complete ({lacks}): " if lacks else f"{changed}, or "
             others = [] if folder.exists() or not made_by.startswith("train") else models_in(folder.parent)
             there = f"; models there: {' '.join(others)}" * bool(others)
@@ -202,7 +203,15 @@ class Step:
                     Path(folder, name).unlink()
 
     def finish(self) -> None:
+        """Write the record, unless what was read is not what it was at the beginning: who knows what was read then. A
+        folder that the step writes into changes by that."""
         if self.out is not None:
+            here = Path(os.path.abspath(self.out))
+            held = {"folder": str(here), "seen": self.extra.get("seen", {})}
+            foreign = {place: hashed for place, hashed in self.inputs.items() if not here.is_relative_to(place)}
+            changed = [place for place, hashed in foreign.items() if not record.fresh(place, hashed, held, here)]
+            if changed:
+                raise MargoError(f"{', '.join(changed)} changed while {self.name} read it: run the same command again")
             seconds = time.perf_counter() - self._started
             record.write(self.out, self.name, self.argv, self.options, self.inputs, self.outputs, seconds, self.extra)
             self.log(f"done in {seconds:.1f} s")

@@ -5,27 +5,31 @@ import numpy as np
 from margo.model.graph import Graph
 from margo.search.viterbi import Path
 
-LEAST = np.array([-60.0, -5.0, -40.0, -1.0])  # less tells no more
+LEAST = np.array([-60.0, -5.0, -40.0, -1.0, -60.0])  # less tells no more
 FLOWING = 0.6  # von Neumann's ratio of words, at most; that of noise is 2, less what neighbouring windows share
 RIDGE = 1e-4
 # Of models that were not calibrated: dwells alone, against a prior of e^-40. Of 5283 words (4940 of them synthetic) the
 # least likely dwell had -36; a minute of noise has -800 or less.
-BELIEF = (40.0, 1.0, 0.0, 0.0, 0.0)
+BELIEF = (40.0, 1.0)
 SPEECH = 0.85  # probability that somebody speaks, before anything is heard
 
 
-def evidence(graph: Graph, log_likelihoods: np.ndarray, path: Path, x: np.ndarray) -> np.ndarray:
-    """Of each word of a path through features x [T, D] ``[dwell, rest, fit, flow]``, all 0 at best, [W, 4].
+def evidence(graph: Graph, log_likelihoods: np.ndarray, path: Path, x: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Of each word of a path through features x [T, D] ``[dwell, rest, fit, flow, kind]``, all 0 at best, [W, 5].
 
     dwell: log probability of its least likely dwell in a state, ``(d - 1) log a`` where the state is kept with
     probability a; a held sound stays in the one state that fits it. rest: log of the share of frames in all other
     states than the longest. fit: log-likelihood of the state's frames, less that of whichever state of the model fits
     each best, as a mean over the frames of a state and then over the states: those that a held sound only hurries
     through count as much as the one that it stays in. flow: how much less smoothly than speech its frames follow each
-    other (:func:`unrest`); noise leaps about, whatever its colour.
+    other (:func:`unrest`); noise leaps about, whatever its colour. kind: log-likelihood of the frames, less what is
+    ``usual`` [S'] of the state (:attr:`margo.gaussian.pool.GaussianPool.usual`), as a mean like that of fit: a knock
+    may fit one state far better than all others, and still be like nothing that the state has seen.
     """
     arcs = graph.arcs
-    scores = log_likelihoods[np.arange(len(path.nodes)), arcs.column[path.nodes]] - log_likelihoods.max(axis=1)
+    columns = arcs.column[path.nodes]
+    own = log_likelihoods[np.arange(len(columns)), columns]
+    behind = np.stack([own - log_likelihoods.max(axis=1), own - usual[columns]])
     stay = np.where(arcs.stay_arc >= 0, arcs.log_prob[arcs.stay_arc], 0.0)[path.nodes]
     rows = []
     for word in path.words:
@@ -34,10 +38,10 @@ def evidence(graph: Graph, log_likelihoods: np.ndarray, path: Path, x: np.ndarra
             rows.append(LEAST)
             continue
         dwells = np.diff(starts, append=word.end - word.start)
-        fits = np.add.reduceat(scores[word.start : word.end], starts) / dwells
+        fit, kind = (np.add.reduceat(behind[:, word.start : word.end], starts, axis=1) / dwells).mean(axis=1)
         rest = np.log(max(1 - dwells.max() / dwells.sum(), 1e-9))
         flow = min(0.0, np.log(FLOWING / unrest(x[word.start : word.end])))
-        rows.append([((dwells - 1) * stay[word.start + starts]).min(), rest, fits.mean(), flow])
+        rows.append([((dwells - 1) * stay[word.start + starts]).min(), rest, fit, flow, min(0.0, kind)])
     return np.maximum(np.reshape(rows, (-1, len(LEAST))), LEAST)
 
 
@@ -50,14 +54,14 @@ def unrest(x: np.ndarray) -> float:
 
 
 def word_odds(seen: np.ndarray, belief) -> np.ndarray:
-    """Probability [W] that each word is one, of its evidence [W, 4]: ``1 / (1 + exp(-(b + u . seen)))``, of the
+    """Probability [W] that each word is one, of its evidence [W, 5]: ``1 / (1 + exp(-(b + u . seen)))``, of the
     ``belief`` ``(b, *u)``; evidence that it has no factor for counts nothing."""
     factors = np.asarray(belief[1:])
     return 1 / (1 + np.exp(-np.clip(belief[0] + seen[:, : len(factors)] @ factors, -500, 500)))
 
 
 def fitted(words: np.ndarray, sounds: np.ndarray) -> tuple[float, ...]:
-    """The belief under which words [N, 4] and sounds [M, 4] are likeliest to be what they are.
+    """The belief under which words [N, 5] and sounds [M, 5] are likeliest to be what they are.
 
     ``u >= 0``: a better fit never makes a word less one. The words together count as much as ``SPEECH`` says.
     """

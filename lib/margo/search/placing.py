@@ -16,7 +16,7 @@ SPAN, AROUND = 64, 16  # units that are done at a time where there are more, and
 
 def units_alone(hmms: HmmSet) -> HmmSet:
     """The model with each unit for a word, and no silence but where it is asked for: chains of units are its words."""
-    return replace(hmms, lexicon={unit.name: (unit.name,) for unit in hmms.units}, silence=None)
+    return replace(hmms, lexicon={unit.name: (unit.name,) for unit in hmms.units}, silence=None, crossing=None)
 
 
 def unit_starts(

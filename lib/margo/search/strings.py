@@ -46,6 +46,8 @@ def align_strings(hmms: HmmSet, strings, log_likelihoods: np.ndarray, columns: n
 def graph_size(hmms: HmmSet, string) -> int:
     """Nodes of the graph of a string of word indices, at most."""
     largest = max(unit.n_states for unit in hmms.units) + 1
+    if hmms.crossing is not None:
+        return 1 + largest * len(string_chain(hmms.unit_arcs, np.array(string))[0])
     lengths = (sum(len(way.units) + 1 for way in hmms.lexicon[hmms.words[word]]) + 1 for word in string)
     return 1 + largest * sum(lengths) + largest
 

@@ -122,7 +122,7 @@ def same_features(expected: dict, given: dict, where: str = "features") -> None:
     ready-made features, for a model of others, what would tell."""
     if given.get("variant") == "given" != expected.get("variant"):
         raise MargoError(f"{where} came ready-made, and no record (mfcc.json) tells that they are what the model "
-                         "expects: make them with make_mfcc, or give the record of where they are from")  # fmt: skip
+                         "expects: make them with make_mfcc, or put the mfcc.json of such features beside them")
     faults = [
         f"{key} is {given.get(key, 'absent')!r}, expected {expected.get(key, 'absent')!r}"
         for key in sorted(expected.keys() | given.keys())

@@ -2,6 +2,7 @@
 
 Samples are float32 scaled as 16-bit integers. Frames overlap in memory as a strided view; a batch of them is windowed
 into a zero-padded buffer that stays in cache, transformed by one real FFT call and mapped to channels by one product.
+What becomes of a frame depends on nothing but that frame, to the bit: neither on its batch nor on its place there.
 """
 
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from margo.errors import MargoError
 from margo.signal.cmvn import CmvnStats, accumulate, normalise
 from margo.signal.delta import add_deltas
 from margo.signal.front_end import MfccOptions
+from margo.signal.rows import row_products, used_rows
 
 BATCH = 384  # frames; the padded frames and their spectra then stay in cache
+AT_ONCE = 16  # frames that a processor transforms side by side, at most: a multiple of it, so that all are done alike
 # HTK's floor of 1.0 hides the rounding of float32; Kaldi's channels reach down to where it shows.
 PRECISION = {"htk": np.float32, "kaldi": np.float64}
 EPSILON = float(np.finfo(np.float32).eps)  # floor of energies, and Kaldi's floor of channels
@@ -34,6 +37,10 @@ def mel(hertz):
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
 
 
+def from_mel(mels):
+    return 700.0 * np.expm1(np.asarray(mels, np.float64) / 1127.0)
+
+
 KNEE = 0.85  # part of half the sample rate up to which a warp is linear; so high lies the larger of both frequencies
 
 
@@ -47,6 +54,21 @@ def warped(hertz: np.ndarray, warp: float, nyquist: float) -> np.ndarray:
     return np.where(hertz <= knee, warp * hertz, warp * knee + slope * (hertz - knee))
 
 
+def band(options: MfccOptions, nyquist: float) -> tuple[float, float]:
+    """Edges of the filter bank in Hz."""
+    low, high = options.low_freq, options.high_freq
+    high = high if high > 0 else nyquist + high
+    if not 0 <= low < high <= nyquist:
+        raise MargoError(f"band {low:g} to {high:g} Hz does not lie within 0 to {nyquist:g} Hz, half the sample rate")
+    return low, high
+
+
+def centres(options: MfccOptions, rate: int) -> np.ndarray:
+    """Centres of the triangles in Hz, equidistant in mel, [channels]."""
+    low, high = band(options, rate / 2.0)
+    return from_mel(np.linspace(mel(low), mel(high), options.channels + 2)[1:-1])
+
+
 def mel_filters(options: MfccOptions, rate: int, fft_size: int, warp: float = 1.0) -> np.ndarray:
     """Triangles linear in mel over FFT bins, [fft_size / 2 + 1, channels]; bins are taken for :func:`warped` ones.
 
@@ -54,10 +76,7 @@ def mel_filters(options: MfccOptions, rate: int, fft_size: int, warp: float = 1.
     band edges the bin nearest to each: its first bin is lo / width + 1.5 and its last hi / width - 0.5, truncated.
     """
     nyquist = rate / 2.0
-    low, high = options.low_freq, options.high_freq
-    high = high if high > 0 else nyquist + high
-    if not 0 <= low < high <= nyquist:
-        raise MargoError(f"band {low:g} to {high:g} Hz does not lie within 0 to {nyquist:g} Hz, half the sample rate")
+    low, high = band(options, nyquist)
     edges = np.linspace(mel(low), mel(high), options.channels + 2)
     width = rate / fft_size
     bins = np.arange(fft_size // 2 + 1)
@@ -77,10 +96,11 @@ def mel_filters(options: MfccOptions, rate: int, fft_size: int, warp: float = 1.
     return weights
 
 
-def dct_matrix(options: MfccOptions) -> np.ndarray:
-    """Log channels to liftered cepstra c0 c1 ..., [channels, 1 + cepstra]."""
+def dct_matrix(options: MfccOptions, places: np.ndarray | None = None) -> np.ndarray:
+    """Log channels to liftered cepstra c0 c1 ..., [channels, 1 + cepstra]; channels lie at ``places`` (0, 1, ...)."""
     n, channels = np.arange(1 + options.cepstra), options.channels
-    matrix = np.sqrt(2.0 / channels) * np.cos(np.pi / channels * (np.arange(channels)[:, None] + 0.5) * n)
+    places = np.arange(channels) if places is None else places
+    matrix = np.sqrt(2.0 / channels) * np.cos(np.pi / channels * (places[:, None] + 0.5) * n)
     if options.variant == "kaldi":
         matrix[:, 0] = np.sqrt(1.0 / channels)
     if options.lifter:
@@ -96,7 +116,8 @@ class _Plan:
     shift: int
     fft_size: int
     taper: np.ndarray  # [window]
-    filters: tuple[tuple[slice, slice, np.ndarray], ...]  # bins, channels, weights [bins, channels]
+    filters: np.ndarray  # [fft_size / 2 + 1, channels]
+    used_bins: np.ndarray  # [2, channels]
     dct: np.ndarray | None  # [channels, 1 + cepstra]
 
 
@@ -109,20 +130,8 @@ def _plan(options: MfccOptions, rate: int, warp: float = 1.0) -> _Plan:
     taper = np.hamming(window) if options.variant == "htk" else np.hanning(window) ** 0.85
     precision = PRECISION[options.variant]
     dct = dct_matrix(options).astype(precision) if options.kind == "mfcc" else None
-    filters = _blocks(mel_filters(options, rate, fft_size, warp).astype(precision))
-    return _Plan(window, shift, fft_size, taper.astype(precision), filters, dct)
-
-
-def _blocks(filters: np.ndarray) -> tuple[tuple[slice, slice, np.ndarray], ...]:
-    """The filter bank as two products without most of its zeros: low channels see few bins, high ones no low bins."""
-    middle = round(0.6 * filters.shape[1])
-    blocks = []
-    for channels in (slice(0, middle), slice(middle, filters.shape[1])):
-        used = np.flatnonzero(filters[:, channels].any(axis=1))
-        if len(used):
-            bins = slice(used[0], used[-1] + 1)
-            blocks.append((bins, channels, np.ascontiguousarray(filters[bins, channels])))
-    return tuple(blocks)
+    filters = mel_filters(options, rate, fft_size, warp).astype(precision)
+    return _Plan(window, shift, fft_size, taper.astype(precision), filters, used_rows(filters), dct)
 
 
 def check_options(options: MfccOptions, rate: int) -> None:
@@ -132,7 +141,7 @@ def check_options(options: MfccOptions, rate: int) -> None:
 
 def checked_samples(samples: np.ndarray, rate: int, options: MfccOptions) -> np.ndarray:
     """``samples`` [N] in the precision that they are worked on; refused as :func:`static_features` says."""
-    x, window = np.ascontiguousarray(samples, dtype=PRECISION[options.variant]), _plan(options, int(rate)).window
+    x, window = np.ascontiguousarray(samples, dtype=PRECISION[options.variant]), frame_sizes(options, rate)[0]
     if x.ndim != 1:
         raise MargoError(f"samples have shape {x.shape}, expected one channel")
     if len(x) < window:
@@ -169,8 +178,8 @@ def _spectral(x: np.ndarray, plan: _Plan, options: MfccOptions) -> tuple[np.ndar
     signal = np.zeros((batch - 1) * plan.shift + plan.window, x.dtype)  # pre-emphasised, as far as a batch needs
     scratch = np.empty_like(signal)
     emphasised = _frames(signal, plan)
-    padded = np.zeros((batch, plan.fft_size), x.dtype)
-    magnitudes = np.zeros((max(batch, 2), plan.fft_size // 2 + 1), x.dtype)
+    padded = np.zeros((-(-batch // AT_ONCE) * AT_ONCE, plan.fft_size), x.dtype)
+    magnitudes = np.empty((batch, plan.fft_size // 2 + 1), x.dtype)
     for start in range(0, count, batch):
         frames = all_frames[start : start + batch]
         n = len(frames)
@@ -188,12 +197,10 @@ def _spectral(x: np.ndarray, plan: _Plan, options: MfccOptions) -> tuple[np.ndar
         if options.energy == "E":
             measured = tapered if not options.raw_energy else frames - means if options.zero_mean else frames
             np.einsum("tw,tw->t", measured, measured, out=energies[rows])
-        np.abs(rfft(padded[:n], axis=1), out=magnitudes[:n])
+        np.abs(rfft(padded[: -(-n // AT_ONCE) * AT_ONCE], axis=1)[:n], out=magnitudes[:n])
         if options.use_power:
             np.square(magnitudes[:n], out=magnitudes[:n])
-        for bins, part, weights in plan.filters:
-            # one frame alone would be multiplied by another routine, and differ in its last bit
-            channels[rows, part] = (magnitudes[: max(n, 2), bins] @ weights)[:n]
+        row_products(magnitudes[:n], plan.filters, plan.used_bins, channels[rows])
     return channels, energies
 
 
@@ -236,7 +243,8 @@ def _statics(signals: list[np.ndarray], plan: _Plan, options: MfccOptions) -> tu
         np.maximum(channels, 1.0 if options.variant == "htk" else EPSILON, out=channels)
         np.log(channels, out=channels)
     if options.kind == "mfcc":
-        cepstra = channels @ plan.dct
+        cepstra = np.empty((len(channels), plan.dct.shape[1]), channels.dtype)
+        row_products(channels, plan.dct, used_rows(plan.dct), cepstra)
         body, extra = cepstra[:, 1:], cepstra[:, :1]
     else:
         body, extra = channels, None

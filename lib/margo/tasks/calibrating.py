@@ -26,7 +26,7 @@ from margo.tasks.recognising import pause_graph, quiet_score
 SCALES = (0.1, 0.05, 0.2, 0.025, 0.4)  # of equals the first
 MOST, FEWEST = 200, 20  # utterances that are listened to; right words that it takes
 ARCS = 400_000  # utterances times arcs of the graph, at most: large vocabularies have fewer utterances listened to
-SECONDS = (0.3, 0.5, 0.8, 1.2, 2.0, 3.5)
+SECONDS, DRAWS = (0.3, 0.5, 0.8, 1.2, 2.0, 3.5), 2  # of noises, each length drawn as often
 CLIP = 0.001  # confidences are taken to be this far from 0 and 1, lest one word decide
 
 
@@ -56,14 +56,14 @@ def noises(rate: int, seconds: float, rng: np.random.Generator) -> dict[str, np.
 def heard_in_noise(hmms: HmmSet, options, rate: int) -> np.ndarray:
     """Evidence [W, E] of all words, and not silence, that are heard in noises of several lengths."""
     graph, pause, rng, seen = recognition_graph(hmms), pause_graph(hmms), np.random.default_rng(0), []
-    compiled = scorer(hmms.pool, graph.states)
-    for seconds in SECONDS:
+    compiled, usual = scorer(hmms.pool, graph.states), hmms.pool.usual[graph.states]
+    for seconds in SECONDS * DRAWS:
         for samples in noises(rate, seconds, rng).values():
             x = hmms.padded(compute_features(samples, rate, options))
             scores = log_likelihoods(compiled, x)
             path = viterbi(graph, scores)
             if path and path.score > quiet_score(graph, pause, scores):
-                seen.append(evidence(graph, scores, path, x))
+                seen.append(evidence(graph, scores, path, x, usual))
     return np.concatenate([np.empty((0, len(LEAST))), *seen])
 
 
@@ -71,14 +71,14 @@ def heard_in_speech(hmms: HmmSet, chunk) -> tuple[np.ndarray, np.ndarray, np.nda
     """``(evidence [W, E], posterior by scale [W, scales], right? [W])`` of all words that are heard in a chunk."""
     graph = recognition_graph(hmms)
     weighed = [recognition_graph(weighed_grammar(hmms, scale)) for scale in SCALES]
-    compiled = scorer(hmms.pool, graph.states)
+    compiled, usual = scorer(hmms.pool, graph.states), hmms.pool.usual[graph.states]
     seen, posteriors, right = [np.empty((0, len(LEAST)))], [np.empty((0, len(SCALES)))], [np.empty(0, bool)]
     for _, x, words in speech.load(chunk, hmms):
         scores = log_likelihoods(compiled, x)
         path = viterbi(graph, scores)
         if path is None:
             continue
-        seen.append(evidence(graph, scores, path, x))
+        seen.append(evidence(graph, scores, path, x, usual))
         by_scale = (confidences(each, scores, path.words, scale) for each, scale in zip(weighed, SCALES))
         posteriors.append(np.stack(list(by_scale), axis=1))
         pairs = align_words([words], [path.word_names]).pairs(0)

@@ -118,6 +118,8 @@ def export_model(hmms: HmmSet, kept: Path, place) -> list[str]:
     """
     if hmms.meta.get("augmented"):
         raise MargoError("large-margin training has given this model a dimension, which HTK's features do not have")
+    if hmms.crossing is not None:
+        raise MargoError("units of this model depend on the words around them, which no dictionary can tell")
     record = hmms.meta["features"]
     kind = kind_of(record) or hmms.meta.get("htk_kind", "USER")
     same, (penalty, scale) = unchanged(hmms, kept)

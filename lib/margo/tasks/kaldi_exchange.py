@@ -33,6 +33,8 @@ def export_model(hmms: HmmSet, place) -> None:
     written to ``place(name)``."""
     if hmms.meta.get("augmented"):
         raise MargoError("large-margin training has given this model a dimension, which the features do not have")
+    if hmms.crossing is not None:
+        raise MargoError("units of this model depend on the words around them, which no lexicon can tell")
     write_model_text(place("final.mdl"), hmms)
     symbols = {"phones.txt": [unit.name for unit in hmms.units], "words.txt": hmms.words}
     for name, names in symbols.items():

@@ -113,9 +113,10 @@ def timed_decode(hmms: HmmSet, limits: Limits, scale: float, belief, chunk) -> l
     """What :func:`decode` finds with its times and its confidences (:func:`margo.tasks.recognising.confidence_of`);
     None when no path fits an utterance's frames."""
     search, weighed, rows = search_of(hmms, limits), recognition_graph(weighed_grammar(hmms, scale)), []
+    usual = hmms.pool.usual[search[0].states]
     for name, x, scores, path in best_paths(hmms, search, chunk):
         if path is not None:
-            odds = word_odds(evidence(search[0], scores, path, x), belief)
+            odds = word_odds(evidence(search[0], scores, path, x, usual), belief)
             path = timed(hmms, name, path, odds * confidences(weighed, scores, path.words, scale))
         rows.append(path)
     return rows

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from margo.errors import MargoError
+from margo.formats.corpora import is_synthetic
 from margo.formats.systems import System, Systems
-from margo.runtime import record
+from margo.runtime import lock, record
 
 
 def offered(systems: Systems, names: list[str]) -> dict[str, System]:
@@ -34,6 +36,19 @@ def faults(systems: Systems, rows: dict[str, System], criteria: list[str], mix: 
                 if (other.step, other.options) == (row.step, row.options) and {*other.starts} < {*criteria}:
                     advice += f", or use {other.name}, which starts from {other.start}"
             yield advice
+
+
+def place_faults(exp: Path, recipe: str) -> Iterator[str]:
+    """Why a run of ``recipe`` cannot be in ``exp``: another is at work there, or it has another recipe's corpus, which
+    would be replaced."""
+    for path in sorted(exp.rglob(lock.NAME)):
+        if lock.at_work(path.parent):
+            whose = lock.told(lock.holder(path.parent))
+            yield f"--exp {exp}: {whose} is at work there: wait for it, or give another --exp"
+    try:
+        is_synthetic(exp / "corpus", recipe)
+    except MargoError as error:
+        yield f"--exp has a run of another recipe ({error}): give another --exp"
 
 
 def missing_starts(systems: Systems, name: str, criteria: list[str], mix: list[str] | None, exp: Path) -> list[str]:

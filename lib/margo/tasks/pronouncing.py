@@ -115,8 +115,10 @@ def usable(options, data: speech.Speech, step) -> speech.Speech:
 
 
 def ways_taken(hmms: HmmSet, chunk) -> Counter:
-    """How often the best paths of a chunk take each pronunciation, by ``(word, units)``."""
+    """How often the best paths of a chunk take each pronunciation, by word and phones
+    (:class:`margo.model.hmm.UnitArcs`)."""
     taken: Counter = Counter()
+    phone = hmms.unit_arcs.phone
     for _, x, words in speech.load(chunk, hmms):
         try:
             graph = align_graph(hmms, words)
@@ -124,18 +126,19 @@ def ways_taken(hmms: HmmSet, chunk) -> Counter:
             continue
         path = viterbi(graph, log_likelihoods(scorer(hmms.pool, graph.states), x))
         for segment in path.words if path else ():
-            units = tuple(hmms.units[unit.index].name for unit in path.units
-                          if segment.start <= unit.start < segment.end and hmms.units[unit.index].name != hmms.silence)
-            taken[hmms.words[segment.index], units] += 1
+            phones = tuple(phone[unit.index] for unit in path.units
+                           if segment.start <= unit.start < segment.end and hmms.units[unit.index].name != hmms.silence)
+            taken[hmms.words[segment.index], phones] += 1
     return taken
 
 
 def reweighed(hmms: HmmSet, data: speech.Speech, where) -> HmmSet:
     """The model with probabilities of pronunciations as often as they are taken in ``data``, one added to each."""
     counts = speech.total(partial(ways_taken, hmms), data, where)
-    table = {}
+    table, phone = {}, hmms.unit_arcs.phone
     for word, ways in hmms.lexicon.items():
-        seen = np.array([counts[word, way.units] + 1.0 for way in ways])
+        spoken = [tuple(phone[[hmms.unit_index[name] for name in way.units]]) for way in ways]
+        seen = np.array([counts[word, phones] + 1.0 for phones in spoken])
         logs = np.log(seen / seen.sum()) if len(ways) > 1 else [way.log_prob for way in ways]
         table[word] = tuple(Pronunciation(way.units, float(value)) for way, value in zip(ways, logs))
     return replace(hmms, lexicon=table)

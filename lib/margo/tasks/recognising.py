@@ -67,7 +67,7 @@ def confidence_of(hmms: HmmSet, path, scale: float | None = None) -> tuple[float
 def pause_graph(hmms: HmmSet) -> Graph | None:
     """Silence from beginning to end, which competes with all that has words; None where the model has none."""
     quiet = hmms.silence
-    return quiet and isolated_graph(replace(hmms, lexicon={quiet: (quiet,)}, silence=None))
+    return quiet and isolated_graph(replace(hmms, lexicon={quiet: (quiet,)}, silence=None, crossing=None))
 
 
 def quiet_score(graph: Graph, pause: Graph | None, scores: np.ndarray) -> float:
@@ -101,6 +101,7 @@ class Recogniser:
         self.scale, self.belief = confidence_of(self.hmms, path, confidence_scale)
         self.weighed = recognition_graph(weighed_grammar(self.hmms, self.scale))  # as the frames' scores are
         self.scorer = scorer(self.hmms.pool, self.graph.states)
+        self.usual = self.hmms.pool.usual[self.graph.states]
         self.pause = pause_graph(self.hmms)
         self.placing = placing or Placing()
         self.alone, self.kinds = units_alone(self.hmms), passes.unit_kinds(self.hmms)
@@ -230,7 +231,7 @@ class Recogniser:
             raise MargoError(f"{name}: {len(x)} frames are too few for any word of the model")
         if (quiet := quiet_score(self.graph, self.pause, scores)) >= path.score:
             return Heard(scores, None, quiet, [], np.empty(0))
-        odds = word_odds(evidence(self.graph, scores, path, x), self.belief)
+        odds = word_odds(evidence(self.graph, scores, path, x, self.usual), self.belief)
         sure = confidences(self.weighed, scores, path.words, self.scale) * odds
         words = self._told(path, boundary_times(self.hmms.meta["features"], len(x)), sure)
         return Heard(scores, path, path.score, words, odds)

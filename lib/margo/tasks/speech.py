@@ -9,14 +9,18 @@ import operator
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import cycle
 from pathlib import Path
+
+import numpy as np
 
 from margo.errors import MargoError
 from margo.formats import datadir, features
 from margo.formats.scratch import Scratch
 from margo.runtime.parallel import map_chunks
+from margo.signal.cepstral_warp import warped_features
 
 CHUNK = 100  # utterances
 FRAMES = 60_000  # of a chunk, unless one utterance has more: ten minutes, 10 MB
@@ -34,6 +38,7 @@ class Item:
     place: tuple[str, int]  # archive, byte offset
     columns: int  # of its features
     frames: int = 0  # about: what there is room for in the archive
+    warp: float = 1.0  # of its frequencies: another voice's, where it is not 1
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,13 @@ class Speech:
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return tuple(sorted({word for item in self.items for word in item.words}))
+
+    def with_voices(self, warps: tuple[float, ...]) -> "Speech":
+        """These utterances, and each in another voice too: its frequencies warped by one of ``warps`` in turn
+        (:mod:`margo.signal.cepstral_warp`). No name of a data folder has a space."""
+        turns = zip(self.items, cycle(warps))
+        copies = (replace(item, name=f"{item.name} x{warp:g}", warp=warp) for item, warp in turns)
+        return replace(self, items=tuple(sorted((*self.items, *copies), key=lambda item: item.name)))
 
     @property
     def isolated(self) -> bool:
@@ -85,9 +97,14 @@ def read(folder) -> Speech:
 
 def load(chunk, hmms=None) -> list[tuple]:
     """``(name, x[T, D] float32, words)`` of every item of a chunk, as ``hmms`` sees it; NaN marks missing values."""
-    read = partial(features.read_matrix, allow_missing=True)
-    utterances = ((item.name, read(item.place, columns=item.columns), item.words) for item in chunk)
+    utterances = ((item.name, heard(item, hmms), item.words) for item in chunk)
     return [(name, x if hmms is None else hmms.padded(x), words) for name, x, words in utterances]
+
+
+def heard(item: Item, hmms) -> np.ndarray:
+    """The features of an item [T, D]; in a virtual voice, those that a model of them would hear."""
+    x = features.read_matrix(item.place, allow_missing=True, columns=item.columns)
+    return x if item.warp == 1.0 else warped_features(x, hmms.meta["features"], item.warp)
 
 
 def total(function, speech: Speech, where):
@@ -146,7 +163,8 @@ class Corpus:
 
     def strings(self, hmms) -> Iterator[dict | None]:
         known = self.lists is not None and hmms is self.start
-        return ({item.name: self.lists[item.name] for item in chunk} if known else None for chunk in self.data.chunks)
+        listed = self.lists if known else {}
+        return ({item.name: listed[item.name] for item in chunk if item.name in listed} for chunk in self.data.chunks)
 
 
 def on_chunk(function, hmms, item):

@@ -15,7 +15,7 @@ from margo.formats.models import write_model
 from margo.formats.plots import PLOTS, write_plots
 from margo.formats.reading import MOST, fitting
 from margo.formats.transcripts import read_nbest
-from margo.knobs import Knobs, knob
+from margo.knobs import Knobs, knob, real
 from margo.model.bigram import bigram_counts, log_bigram
 from margo.model.grammar import MOST as PAIRS
 from margo.model.grammar import grammar, ngram_grammar, weights_of, with_grammar, with_weights
@@ -24,11 +24,14 @@ from margo.model.ngram import SMOOTHINGS
 from margo.runtime import epochs, record
 from margo.runtime.step import Parallel, Seeded, Trainer
 from margo.runtime.trainer import fit
+from margo.signal.cepstral_warp import can_warp
 from margo.signal.front_end import same_features
 from margo.tasks import passes, speech, tuning
 from margo.tasks.calibrating import calibrated
 from margo.tasks.labels import start_from_labels
 from margo.tasks.pronouncing import LexiconOptions, lexicon_of, reweighed
+
+VOICES = (0.92, 1.08)  # of auto
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,36 @@ class ContestedOptions(TrainingOptions):
     """Of trainers that set utterances against competing strings."""
 
     nbest: Path | None = knob(None, "N-best lists (nbest) of --init on --data, instead of the first search")
+    voices: tuple[str, ...] = knob(
+        ("none",), "train on each utterance in another voice too, its frequencies warped by one of these factors in "
+        f"turn: numbers, auto ({' '.join(map(str, VOICES))} where the features are cepstra) or none",
+    )  # fmt: skip
+
+    def faults(self) -> list[str]:
+        faults = super().faults()
+        if self.voices not in (("auto",), ("none",)) and not (self.voices and all(map(is_warp, self.voices))):
+            faults.append(f"--voices is {' '.join(self.voices)}, expected numbers from 0.5 to 2, auto or none")
+        return faults
+
+
+def is_warp(text: str) -> bool:
+    try:
+        return 0.5 <= real(text) <= 2 and real(text) != 1
+    except ValueError:
+        return False
+
+
+def voiced(data: speech.Speech, voices: tuple[str, ...], step) -> speech.Speech:
+    """The data with the other ``voices`` that are asked for, and can be made of their features."""
+    if voices == ("none",):
+        return data
+    if not can_warp(data.features):
+        why = f"{data.folder}: features that are not plain cepstra have no other voices"
+        if voices != ("auto",):
+            raise MargoError(f"{why}: leave out --voices, or give none")
+        step.say(f"{step.name}: {why}")
+        return data
+    return data.with_voices(VOICES if voices == ("auto",) else tuple(map(real, voices)))
 
 
 def train(criterion, options, step, start=None, folds=None, select=None) -> None:
@@ -70,8 +103,9 @@ def train(criterion, options, step, start=None, folds=None, select=None) -> None
         if criterion.diagonal:
             model.pool.require("diagonal", f"{folder}: {criterion.name}")
     lists = read_lists(options, step, data, models[0]) if getattr(options, "nbest", None) else None
+    corpus_data = voiced(data, getattr(options, "voices", ("none",)), step)
     with step.place() as where:
-        corpus = speech.Corpus(data, where, step, models[0] if models else None, lists)
+        corpus = speech.Corpus(corpus_data, where, step, models[0] if models else None, lists)
         errors = partial(tuning.judged, data=dev, where=where, options=options) if dev and criterion.picks else None
         starts = [lambda model=model: model for model in models]
         if start:

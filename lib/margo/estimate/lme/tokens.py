@@ -20,7 +20,7 @@ WIDER = np.sqrt(0.5) / 2
 """log sigma for a unit of the program's coordinates. With sqrt(1/2) a Gaussian's Fisher information were 1 in all of
 them, and - 1/2 n_mk |w|^2, exact for means, the curvature to expect; at half that pace models hold better for speakers
 that they were not trained on."""
-BLOCK = 4096  # pairs whose entries are looked at together, where those of all are not in memory
+BLOCK = 1024  # pairs whose entries are looked at together, where those of all are not in memory
 
 
 @dataclass(frozen=True, eq=False)
