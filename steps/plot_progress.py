@@ -29,7 +29,9 @@ def run(options: Options, step):
     for folder in options.model:
         step.input(folder, made_by="train_gmm")
     plots = sweeping.progress_plots(options.model, options.x, options.fields, options.points)
-    write_plots(options.out, plots + [sweeping.race_table(options.model)] * options.race)
+    if options.race:
+        plots.append(sweeping.race_table(options.model))
+    write_plots(options.out, plots)
     step.output("plots.json")
 
 
