@@ -71,7 +71,11 @@ show_help() {  # the header comment of run.sh, and what is the same for all reci
 
 parse_options() {
     local word variable known
-    invocation="$program$(for word; do [[ $word =~ ^[[:alnum:].-]+(\ [[:alnum:].-]+)+$ ]] && printf ' "%s"' "$word" || printf ' %q' "$word"; done)"
+    local whole=()  # what repeats the run, from its first stage
+    for (( word = 1; word <= $#; word++ )); do
+        case ${!word} in --stage) word=$(( word + 1 )) ;; *) whole+=("${!word}") ;; esac
+    done
+    invocation="$program$(for word in "${whole[@]}"; do [[ $word =~ ^[[:alnum:].-]+(\ [[:alnum:].-]+)+$ ]] && printf ' "%s"' "$word" || printf ' %q' "$word"; done)"
     while [ $# -gt 0 ]; do
         case $1 in
             -h|--help) read_plan; show_help ;;

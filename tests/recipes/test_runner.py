@@ -184,3 +184,12 @@ def test_every_recipe_takes_the_systems_it_says_it_does(script, tmp_path):
 def test_what_every_recipe_begins_with_imports_no_compiler(root):
     check = "import runpy, sys; runpy.run_path(sys.argv[1]); sys.exit(bool({'numpy', 'numba'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", check, root / "steps" / "plan.py"]).returncode == 0
+
+
+def test_the_command_of_a_report_repeats_the_whole_run(root):
+    script = ("""source "$1/steps/recipe.sh"; stages=([2]=a [12]=b); offers=gmm criteria=gmm-ml\n"""
+              """parse_options "${@:2}"; echo "$invocation" """)  # fmt: skip
+    words = ["--stage", "2", "--exp", "my exp", "--stop-stage", "12"]
+    done = subprocess.run(["bash", "-c", script, root / "recipes/spirals/run.sh", root, *words],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.stdout == 'recipes/spirals/run.sh --exp "my exp" --stop-stage 12\n', done.stderr
