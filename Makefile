@@ -43,7 +43,7 @@ demo: .venv/.run
 	recipes/tidigits/run.sh --mix "1 2" --conf conf/demo.toml
 
 test: .venv/.test
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 bench: .venv/.test
 	$(BIN)/python benchmarks/run.py

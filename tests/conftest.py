@@ -19,6 +19,11 @@ def folder_of(variable: str) -> Path:
     return path
 
 
+def pytest_collection_modifyitems(items):
+    """Recipes first: their files take longest, and the last of a run's files should be short ones."""
+    items.sort(key=lambda item: item.path.parent.name != "recipes")
+
+
 @pytest.fixture(scope="session")
 def corpora() -> Path:
     """Folder with real corpora (fsdd, timit_sample, deterding, usps, sphere ...)."""

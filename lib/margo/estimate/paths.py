@@ -12,7 +12,7 @@ from numba import njit
 
 from margo.estimate.ml import unusable
 from margo.estimate.stats import Stats
-from margo.gaussian.likelihood import Scorer, log_likelihoods, scorer
+from margo.gaussian.likelihood import Scorer, log_likelihoods_of_many, scorer
 from margo.model.grammar import recognition_graph, string_score
 from margo.model.graph import Graph
 from margo.model.hmm import HmmSet
@@ -74,13 +74,14 @@ def find_paths(search: Searcher, utterances, competitors: int = 5, listed: dict 
     """
     hmms, isolated = search.hmms, search.hmms.meta.get("grammar", {}).get("kind") == "isolated"
     names, words, blocks, first, dropped = [], [], [], [0], []
-    for name, x, reference in utterances:
-        reason = unusable(hmms, x, reference)
+    reasons = [unusable(hmms, x, reference) for _, x, reference in utterances]
+    usable = [x for (_, x, _), reason in zip(utterances, reasons) if not reason]
+    likelihoods = log_likelihoods_of_many(search.compiled, usable)
+    for (name, x, reference), reason in zip(utterances, reasons):
         if reason:
             dropped.append((name, reason))
             continue
-        spoken = tuple(hmms.word_index[word] for word in reference)
-        scores = log_likelihoods(search.compiled, x)
+        scores, spoken = next(likelihoods), tuple(hmms.word_index[word] for word in reference)
         if listed and name in listed:
             rivals = [tuple(hmms.word_index[word] for word in string) for string in listed[name][: competitors + 1]]
         elif isolated:

@@ -5,6 +5,7 @@ competing strings are many and short-lived.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
@@ -35,21 +36,29 @@ def align_strings(hmms: HmmSet, strings, log_likelihoods: np.ndarray, columns: n
     scores, constants, states = np.empty(paths), np.zeros(paths), np.zeros((paths, frames), np.int32)
     likelihoods = np.ascontiguousarray(log_likelihoods, np.float64)
     places = columns_of(hmms, columns)
-    nodes = max(graph_size(hmms, string) for string in strings)
-    if nodes * frames <= CELLS:
+    if _most_nodes(hmms.unit_arcs, words, start) * frames <= CELLS:
         taken, ends = _align(hmms.unit_arcs, places, words, start, likelihoods, scores, constants, states)
     else:
         taken, ends = _align_long(hmms.unit_arcs, places, strings, likelihoods, scores, constants, states)
-    return Alignments(scores, columns.astype(np.int32)[states], constants, np.split(taken, ends[:-1]))
+    transitions = [taken[first:last] for first, last in pairwise((0, *ends.tolist()))]
+    return Alignments(scores, columns.astype(np.int32)[states], constants, transitions)
 
 
-def graph_size(hmms: HmmSet, string) -> int:
-    """Nodes of the graph of a string of word indices, at most."""
-    largest = max(unit.n_states for unit in hmms.units) + 1
-    if hmms.crossing is not None:
-        return 1 + largest * len(string_chain(hmms.unit_arcs, np.array(string))[0])
-    lengths = (sum(len(way.units) + 1 for way in hmms.lexicon[hmms.words[word]]) + 1 for word in string)
-    return 1 + largest * sum(lengths) + largest
+@njit(cache=True)
+def _most_nodes(table, words, start):
+    """Nodes of the largest graph of the strings ``words[start[p]:start[p + 1]]``, at most."""
+    largest, most = (table.state_start[1:] - table.state_start[:-1]).max() + 1, 0
+    for string in range(len(start) - 1):
+        own = words[start[string] : start[string + 1]]
+        if table.crossing.size:
+            links = len(string_chain(table, own)[0])
+        else:
+            links = 1 + len(own)  # silences, and null nodes where pronunciations part and meet
+            for word in own:
+                first, last = table.word_start[word], table.word_start[word + 1]
+                links += table.way_start[last] - table.way_start[first] + last - first
+        most = max(most, 1 + largest * links)
+    return most
 
 
 def _align_long(table, columns, strings, likelihoods, scores, constants, states):
