@@ -23,10 +23,11 @@ class Options(Parallel, Seeded):
     out: Path = knob(help="folder to write")
     space: str = knob("ll-mean", "score-space of all words", [space for space in SPACES if space.split("-")[0] == "ll"])
     cost: float = knob(1.0, "C of the soft margin", above=0)
-    bits: int = knob(31, "bits of the output codes", least=1)
+    bits: int = knob(31, "bits of the output codes, fewer where words allow fewer", least=1)
     schemes: tuple[str, ...] = knob(SCHEMES, "what to score", SCHEMES)
     lengths: tuple[int, ...] = knob((15, 31, 63), "bits of output codes to compare, where words allow", least=1)
     assignments: int = knob(0, "ways to give the words of a code to the words said; 0 compares none", least=0)
+    task: str = knob("", "name of the task in tables of results, where a run has several")
 
 
 def run(options: Options, step):
@@ -46,7 +47,8 @@ def run(options: Options, step):
         (phi, _, y), (rest, names, truth) = (word_kernels.scores_of(hmms, data, options.space, step, where)
                                              for data in (train, test))  # fmt: skip
     rows, log_lik = kernel_features(np.concatenate([phi, rest]), len(y), 0.0), rest[:, : len(hmms.words)]
-    code = output_codes(len(hmms.words), options.bits, np.random.default_rng(options.seed))
+    bits = min(options.bits, 2 ** (len(hmms.words) - 1) - 1)
+    code = output_codes(len(hmms.words), bits, np.random.default_rng(options.seed))
     said, mixtures = {item.name: item.words for item in test.items}, int(hmms.pool.sizes.max())
     for scheme in options.schemes:
         classes = settle(scheme, decide_rows(rows, y, scheme, options.cost, code), log_lik, code)
@@ -55,12 +57,12 @@ def run(options: Options, step):
         facts, written = score_transcripts(
             step.out / target, said, {name: (hmms.words[word],) for name, word in zip(names, classes)}, system=system,
             mixtures=mixtures, set=options.test.name, speakers={item.name: item.speaker for item in test.items},
-            seed=options.seed,
+            seed=options.seed, extra={"task": options.task} if options.task else None,
         )  # fmt: skip
         for file in written:
             step.output(f"{target}/{file}")
         step.say(f"{system}_{mixtures} {options.test.name}: %WER {facts['words'].percent:.2f}")
-    write_plots(step.out, kernels.tables_of_schemes(rows, y, log_lik, truth, options))
+    write_plots(step.out, kernels.tables_of_schemes(rows, y, log_lik, truth, options, options.task))
     step.output(PLOTS)
 
 

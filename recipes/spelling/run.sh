@@ -6,18 +6,23 @@
 #   --train DIR      instead: data folders of your own connected words, with --dev DIR and --test DIR
 #   --letters "..."  words that confuse each other ("B C D E G P T V Z"): their kernels rescore the strings
 #   --all false      leave out the kernels of all letters
+#   --spaces "..."   score-spaces of the confusable letters' kernels ("llr-mean llr-var llr-mean-var"); the first is that
+#                    of all letters' too, and rescores
 source "$(dirname "$0")/../../steps/speech.sh"
 stages=([10]="letters cut out by alignment" [11]="models and kernels of single letters" [12]="their scores"
     [13]="kernels rescore spelling" [14]="report of all")
 mix="1 2"
 criteria="ml"
 train="" dev="" test="" letters="B C D E G P T V Z" all=true
-options+=(train dev test letters all)
+spaces="llr-mean llr-var llr-mean-var"
+options+=(train dev test letters all spaces)
 parse_options "$@"
 m=${mix##* }  # of the model that aligns and recognises
 groups="eset"
 if [ "$all" = true ]; then groups="eset all"; fi
 declare -A words_of=([eset]=$letters [all]="") title_of=([eset]="confusable letters" [all]="all letters")
+declare -A spaces_of=([eset]=$spaces [all]=${spaces%% *})
+declare -A scheme_space=([eset]=ll-mean [all]=ll)  # derivatives of 26 words are too many for machines of all samples
 
 make_data() {
     if [ -n "$train" ]; then

@@ -12,11 +12,21 @@ from margo.kernel import artificial, pairs
 from margo.kernel.descent import DescentOptions, train
 from margo.kernel.hmm_pairs import train_word_pair
 from margo.kernel.hmm_scorespace import Frames, word_model
-from margo.kernel.metric import measure
+from margo.kernel.metric import METRICS, measure
 from margo.kernel.multiclass import vote
-from margo.kernel.scorespace import fisher_ratios, fit_mixtures, from_vector, moving_scores, score, to_vector
+from margo.kernel.scorespace import (
+    blocks,
+    fisher_ratios,
+    fit_mixtures,
+    from_vector,
+    moving_scores,
+    score,
+    select_features,
+    to_vector,
+)
 from margo.kernel.svm import solve_all, solve_binary
 from margo.model.hmm import flat_start, whole_words
+from oracles import numeric
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +111,30 @@ def test_constant_steps_are_the_printed_ones_and_may_raise_w(task):
     two = pairs.train_kernel(x, signs, pool, "llr", "diagonal", replace(options, iterations=2))
     assert np.linalg.norm(one.theta - to_vector(pool, pool)) == pytest.approx(2.0)
     assert np.linalg.norm(two.theta - one.theta) != pytest.approx(2.0, rel=0.05)
+
+
+@pytest.mark.parametrize("features", [0, 3])
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_first_step_goes_down_the_slope_of_w_as_solved_anew(task, metric, features):
+    """Where the machine is the best for its kernel, W falls as if its coefficients were fixed ([L04] (36)): a constant
+    step is along finite differences of the solved W, of the scores that are kept."""
+    x, _, signs, pool = task
+    space, start, ridge = "llr-mean-var", to_vector(pool, pool), 1e-2  # one Gaussian a class: the whole G is singular
+    keep = select_features(score(pool, x, space)[0], signs, features or 9)
+
+    def solved(vector):
+        phi = score(from_vector(vector, pool), x, space)[0][:, keep]
+        held = measure(phi, metric, blocks(space, pool.sizes, 2)[keep], ridge)
+        return solve_binary(held.factor(phi), signs).objective
+
+    def step(features):
+        options = DescentOptions(step="constant", length=1e-3, iterations=1, features=features, ridge=ridge)
+        return (start - pairs.train_kernel(x, signs, pool, space, metric, options).theta) / 1e-3
+
+    slope = numeric(solved, start, step=1e-3)
+    slope /= np.linalg.norm(slope)
+    np.testing.assert_allclose(step(features), slope, atol=1e-4)
+    assert np.abs(step(3 - features) - slope).max() > 1e-2  # the deliberate mistake: the slope of other scores
 
 
 def test_kept_features_are_those_of_the_largest_fisher_ratios(task):

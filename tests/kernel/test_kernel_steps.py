@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -83,7 +84,8 @@ def test_selection_and_references(folder, root):
          "--lengths", 2, 3, "--assignments", 2)  # fmt: skip
     codes, whole = json.loads((folder / "schemes" / "plots.json").read_text())
     assert [row[0] for row in whole["cells"]] == ["joint", "each"] and codes["columns"][0] == "bits"
-    for row in whole["cells"]:  # from nothing and from pairs, the same value
+    for row in whole["cells"]:  # from nothing and from pairs, the same value, and both before they had to end
+        assert max(map(int, row[1:3])) < 10_000
         assert float(row[3]) == pytest.approx(float(row[4]), rel=0.02)
     for place in ("references/knn_1", "schemes/svm-ll-codes_2", "chosen/svm-chosen_*"):
         assert list(folder.glob(f"{place}/test/score.json")), place
@@ -164,12 +166,48 @@ def test_word_kernels_see_what_the_models_do_not(root, letters):
 
 
 def test_all_schemes_on_the_scores_of_all_words(root, letters):
-    call(root, letters, "compare_word_schemes", "--init", "ml", "--data", "train", "--test", "test", "--bits", 1,
-         "--out", "schemes")  # fmt: skip
+    call(root, letters, "compare_word_schemes", "--init", "ml", "--data", "train", "--test", "test", "--out",
+         "schemes", "--task", "letters")  # fmt: skip
     for scheme in ("pairs", "rest", "codes", "joint", "each"):
         row = json.loads((letters / "schemes" / f"svm-ll-mean-{scheme}_1" / "test" / "score.json").read_text())
-        assert row["total"] == 40 and row["errors"] <= 10
-    assert json.loads((letters / "schemes" / "plots.json").read_text())[0]["title"] == "All-in-one machines"
+        assert row["total"] == 40 and row["errors"] <= 10 and row["task"] == "letters"
+    assert json.loads((letters / "schemes" / "plots.json").read_text())[0]["title"] == "All-in-one machines, letters"
+
+
+def test_few_pairs_are_asked_and_the_vote_is_that_of_all(monkeypatch):
+    """Of four words: the decisions of the word said and the vote are those of all pairs asked, of fewer utterances."""
+    from margo.kernel.hmm_pairs import WordPair
+    from margo.kernel.hmm_scorespace import Frames, score, to_vector, word_model
+    from margo.kernel.multiclass import pairs, vote
+    from margo.model.hmm import flat_start, whole_words
+    from margo.tasks import word_kernels
+
+    rng = np.random.default_rng(6)
+    hmms = flat_start(whole_words("ABCD"), 3, np.zeros(2), np.ones(2))
+    hmms = hmms.with_pool(replace(hmms.pool, means=rng.normal(size=hmms.pool.means.shape)))
+    bounds = np.concatenate([[0], np.cumsum(rng.integers(6, 10, 60))])
+    frames = Frames(rng.normal(size=(bounds[-1], 2)), bounds, np.empty((bounds[-1], 0)))
+    labels, models, made, asked = rng.integers(0, 4, 60), [word_model(hmms, word) for word in "ABCD"], [], []
+    for a, b in pairs(4):
+        start = [models[a], models[b]]
+        theta, width = to_vector(start, start), score(start, frames, "llr-mean")[0].shape[1]
+        both = [WordPair(theta + noise, 0.3 * rng.normal(size=width) + 4 * np.eye(width)[0], np.zeros(1))
+                for noise in (0.0, 0.3 * rng.normal(size=len(theta)))]  # fmt: skip
+        made.append(((a, b), *both))
+    every = np.stack([trained.decide([models[a], models[b]], frames, "llr-mean", True)
+                      for (a, b), _, trained in made], axis=1)  # fmt: skip
+    decide = WordPair.decide
+    monkeypatch.setattr(WordPair, "decide", lambda self, start, some, *rest: (
+        asked.append(some.count) or decide(self, start, some, *rest)))  # fmt: skip
+    monkeypatch.setattr(word_kernels, "chunk_frames", lambda hmms, chunk: chunk)
+    meta = {"space": "llr-mean", "per_frame": True}
+    _, _, (before, after, log_lik) = word_kernels.decide_chunk(hmms, meta, made, (frames, ["u"] * 60, labels, []))
+    np.testing.assert_array_equal(vote(after, log_lik), vote(every, log_lik))
+    assert (vote(before, log_lik) != vote(every, log_lik)).any()  # some leaders are beaten
+    for column, (a, b) in enumerate(pairs(4)):
+        own = (labels == a) | (labels == b)
+        np.testing.assert_allclose(after[own, column], every[own, column], rtol=1e-9)
+    assert sum(asked) < 0.9 * every.size and not np.allclose(after, every)
 
 
 def spoiled(letters):

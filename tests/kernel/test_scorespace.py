@@ -107,7 +107,7 @@ def test_pullback_is_the_transposed_derivative_of_the_scores(space):
 
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("kind", METRICS)
-@pytest.mark.parametrize("space", ["llr", "llr-mean", "llr-mean-var", "ll-var", "fisher1", "llr-mean-weight-second"])
+@pytest.mark.parametrize("space", WHOLE)
 def test_gradient_of_the_objective_moves_the_metric_too(space, kind, columns):
     """[L04] (36)-(40): the kernel's gradient with G recomputed from the scores at every point."""
     rng = np.random.default_rng(4)

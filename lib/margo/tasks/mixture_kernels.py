@@ -259,9 +259,10 @@ def scheme_tables(files: dict[str, Samples], setting, options) -> list[dict]:
     return tables_of_schemes(rows, train.y, log_mixtures(pool, test.x), test.y, options)
 
 
-def tables_of_schemes(rows, y, log_lik, truth, options) -> list[dict]:
-    """The same of features ``rows`` of any kind, of which the first train, as :func:`decide_rows` takes them."""
-    tables, total, most = [], len(truth), 2 ** int(y.max()) - 1
+def tables_of_schemes(rows, y, log_lik, truth, options, task: str = "") -> list[dict]:
+    """The same of features ``rows`` of any kind, of which the first train, as :func:`decide_rows` takes them; ``task``
+    is named in the titles."""
+    tables, total, most, of = [], len(truth), 2 ** int(y.max()) - 1, task and f", {task}"
     if options.assignments:
         rng = np.random.default_rng([options.seed, 1])
         lengths = [bits for bits in options.lengths if bits <= most]
@@ -271,18 +272,19 @@ def tables_of_schemes(rows, y, log_lik, truth, options) -> list[dict]:
                  for one in found]  # fmt: skip
         note = f"Each code given to the classes in {options.assignments} ways; the machines are as many as the bits."
         columns = ["bits", "smallest distance", "test error %", "over assignments"]
-        tables.append({"title": "Output codes", "kind": "table", "columns": columns, "cells": cells, "note": note})
+        tables.append({"title": f"Output codes{of}", "kind": "table", "columns": columns, "cells": cells, "note": note})
     cells = []
     for scheme in WHOLE:
-        cold, warm = (decide_whole(rows, y, scheme, options.cost, start, tolerance=1e-2, max_epochs=3000)
+        cold, warm = (decide_whole(rows, y, scheme, options.cost, start, tolerance=1e-2, max_epochs=10_000)
                       for start in (False, True))  # fmt: skip
         wrong = [int((made.argmax(1) != truth).sum()) for made, _ in (cold, warm)]
         passes = [str(made.epochs) for _, made in (cold, warm)]
-        values = [f"{made.objective:.2f}" for _, made in (cold, warm)]
+        values = [f"{made.objective:.4g}" for _, made in (cold, warm)]
         cells.append([scheme, *passes, *values, f"{100 * wrong[0] / total:.2f} / {100 * wrong[1] / total:.2f}"])
     columns = ["machine", "passes from nothing", "from pairs", "W", "W from pairs", "test error %"]
     note = "Passes over the samples until no multiplier gains a hundredth of the margin; started as Hill does."
-    tables.append({"title": "All-in-one machines", "kind": "table", "columns": columns, "cells": cells, "note": note})
+    title = f"All-in-one machines{of}"
+    tables.append({"title": title, "kind": "table", "columns": columns, "cells": cells, "note": note})
     return tables
 
 

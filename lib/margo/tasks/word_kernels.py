@@ -12,7 +12,7 @@ from margo.formats.reading import fitting, reading
 from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.kernel.hmm_pairs import WordPair, train_word_pair
 from margo.kernel.hmm_scorespace import Frames, score, silence_states, word_model
-from margo.kernel.multiclass import pairs
+from margo.kernel.multiclass import pairs, vote
 from margo.kernel.scorespace import layout
 from margo.model.grammar import recognition_graph
 from margo.model.hmm import HmmSet
@@ -91,21 +91,38 @@ def decide_chunk(hmms: HmmSet, meta: dict, made, chunk) -> tuple[list, list, tup
     """``(names, dropped, (before [N, Q], after [N, Q], log-likelihoods [N, V]))`` of a chunk of utterances.
 
     Before training every pair uses the same models: each word is scored once, and a pair's scores are put together.
+    After it each pair has models of its own, and few are asked: a word that wins all its pairs has the vote whatever
+    the others say. Asked are the pairs of the word that has the vote before training and of the word said (for tables),
+    and all where the first of these loses one; of the rest the decisions stay as before.
     """
-    frames, names, _, dropped = chunk_frames(hmms, chunk)
+    frames, names, labels, dropped = chunk_frames(hmms, chunk)
     if frames is None:
         return names, dropped, None
     models = [word_model(hmms, word) for word in hmms.words]
     ratio, parts = layout(meta["space"], 2)
     scores = [score([model], frames, "-".join(["ll", *parts]), per_frame=meta["per_frame"])[0] for model in models]
-    before, after = [], []
-    for (a, b), initial, trained in made:
+    before = np.empty((len(names), len(made)))
+    for column, ((a, b), initial, _) in enumerate(made):
         both = np.concatenate([scores[a][:, :1], scores[b][:, :1]], axis=1)
         phi = np.concatenate([both @ ratio, scores[a][:, 1:], scores[b][:, 1:]], axis=1)
-        before.append(phi @ initial.weights + initial.bias)
-        after.append(trained.decide([models[a], models[b]], frames, meta["space"], meta["per_frame"]))
+        before[:, column] = phi @ initial.weights + initial.bias
     log_lik = np.stack([phi[:, 0] for phi in scores], axis=1)
-    return names, dropped, (np.stack(before, axis=1), np.stack(after, axis=1), log_lik)
+    after, held = before.copy(), np.array([pair for pair, *_ in made])
+
+    def ask(wanted):
+        for column in np.flatnonzero(wanted.any(0)):
+            (a, b), _, trained = made[column]
+            own = np.flatnonzero(wanted[:, column])
+            some, both = frames.take(own), [models[a], models[b]]
+            after[own, column] = trained.decide(both, some, meta["space"], meta["per_frame"])
+
+    leader = vote(before, log_lik)[:, None]
+    of_leader = (held == leader[:, None]).any(2)
+    first = of_leader | (held == np.array(labels)[:, None, None]).any(2)
+    ask(first)
+    beaten = (of_leader & ((after > 0) != (held[:, 0] == leader))).any(1, keepdims=True)
+    ask(beaten & ~first)
+    return names, dropped, (before, after, log_lik)
 
 
 def scores_of(hmms: HmmSet, data: speech.Speech, space: str, step, where) -> tuple[np.ndarray, list[str], np.ndarray]:
