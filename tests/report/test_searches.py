@@ -30,6 +30,16 @@ def test_the_setting_with_the_fewest_errors_is_told_the_first_of_equals(tmp_path
     ]
 
 
+def test_gaussians_of_each_class_are_told(tmp_path):
+    (tmp_path / "hybrid-ll_4").mkdir()
+    chosen = {"components": {"zero": 3, "one": 1}, "dev_error": 2.5}
+    (tmp_path / "hybrid-ll_4/chosen.json").write_text(json.dumps(chosen))
+    options = SimpleNamespace(components=[1, 2, 3], covariance="full")
+    record.write(tmp_path / "hybrid-ll_4", "choose_components", [], options, {}, ["chosen.json"], 1.0, {})
+    row = ["hybrid-ll_4", "zero 3, one 1", "2.50", "3", "components=1,2,3", "covariance=full"]
+    assert table(read_searches(tmp_path), SEARCHES)[1:] == [row]
+
+
 def test_a_search_without_its_record_is_refused(tmp_path):
     search(tmp_path / "tune/cl_1", [3.0])
     (tmp_path / "tune/cl_1" / record.NAME).unlink()

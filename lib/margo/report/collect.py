@@ -28,6 +28,8 @@ SWEEP = "sweep.json"  # of sweep_radius: accuracies by radius and epoch, and the
 TRIALS = "trials.json"  # of tune: every trial that ended, its error on what was held out
 TRIAL = {"number": int, "error": float, "settings": {...: (float, bool, str)}}
 BEST = "best.toml"  # of tune: what a trainer takes as --conf
+CHOSEN = "chosen.json"  # of choose_components: how many Gaussians each class has
+COMPONENTS = {"components": {...: int}, "dev_error": float}
 
 
 @dataclass(frozen=True)
@@ -240,8 +242,14 @@ def read_sweeps(exp: Path) -> list[dict]:
 
 
 def read_searches(exp: Path) -> list[dict]:
-    """What every search of settings tried, held fixed and chose, in the order of their folders."""
+    """What every search of settings, and of Gaussians a class, tried, held fixed and chose, by their folders."""
     rows = []
+    for path in sorted(exp.rglob(CHOSEN)):
+        held, asked = read_json(path, "Gaussians of each class", COMPONENTS), record.read(path.parent) or record.BLANK
+        tried, kind = (asked["options"].get(name, ()) for name in ("components", "covariance"))
+        rows.append({"name": str(path.parent.relative_to(exp)), "chosen": held["components"],
+                     "error": held["dev_error"], "tried": len(tried), "fixed": [f"covariance={kind}"],
+                     "space": [f"components={','.join(map(str, tried))}"]})  # fmt: skip
     for path in sorted(exp.rglob(TRIALS)):
         trials = read_json(path, "trials of a search", [TRIAL])
         asked = (record.read(path.parent) or record.BLANK)["options"]
@@ -249,7 +257,7 @@ def read_searches(exp: Path) -> list[dict]:
             raise MargoError(f"{path}: a search without a trial, or without {record.NAME} that tells what was searched")
         best = min(trials, key=lambda trial: (trial["error"], trial["number"]))
         name = "/".join(part for part in path.parent.relative_to(exp).parts if part != "tune")
-        rows.append({"name": name, "trainer": asked["trainer"], "chosen": best["settings"], "error": best["error"],
+        rows.append({"name": name, "chosen": best["settings"], "error": best["error"],
                      "tried": len(trials), "space": asked["space"], "fixed": asked["fixed"]})  # fmt: skip
     return rows
 
