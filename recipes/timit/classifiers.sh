@@ -43,8 +43,12 @@ classify_broad_phones_of() {
     local task=$1 criterion
     local models=$exp/gmm/$task
     classify train_gmm --data "$tables/$task" --mixtures "$components" --seed "$seed" --out "$models/gmm-ml"
+    classify tune --trainer train_ebw --data "$tables/$task" --init "$models/gmm-ml" --space exponent=0.1,0.3,1 \
+        --fixed criterion=mm iterations=30 --seed "$seed" --out "$models/tune/gmm-mm"  # lambda, by the speakers of dev
     for criterion in cl mm; do
-        classify train_ebw --criterion $criterion --data "$tables/$task" --init "$models/gmm-ml" \
+        local -a chosen=(--criterion cl)
+        if [ $criterion = mm ]; then chosen=(--conf "$models/tune/gmm-mm/best.toml"); fi
+        classify train_ebw "${chosen[@]}" --data "$tables/$task" --init "$models/gmm-ml" \
             --cluster "$cluster" --overwrite "$overwrite" --out "$models/gmm-$criterion"
     done
     for criterion in ml cl mm; do

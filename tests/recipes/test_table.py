@@ -1,6 +1,7 @@
 """Every recipe, small: run as table.toml says, it leaves the files and the error rates that stand there."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,8 @@ import pytest
 from margo.formats.models import read_model
 
 TABLE = tomllib.loads((Path(__file__).parent / "table.toml").read_text())
+WHOLE = ("spirals", "pixels", "digits")  # recipes whose small run makes every section of their RESULTS.md
+OLD = ("pixels", "digits")  # whose RESULTS.md was made before it had all sections
 RECIPES = sorted(path.parent.name for path in Path(__file__).parents[2].glob("recipes/*/run.sh"))
 
 
@@ -26,6 +29,17 @@ def test_every_recipe_has_a_row_and_every_row_a_recipe(root):
 
 def test_a_recipe_without_a_row_is_seen():
     assert without_row([*RECIPES, "new"], TABLE) == ["new"]
+
+
+def sections(text: str) -> set[str]:
+    """The kinds of sections of a RESULTS file: their titles, without the folders and models that they are of."""
+    return {re.sub(r" \(.*|, .*", "", title) for title in re.findall("^## (.*)", text, re.M)}
+
+
+def test_a_section_that_is_not_there_is_seen():
+    text = "## Test set: classification error (%)\n\n## Error by ridge (ridge/figure_1): error (%)\n"
+    assert sections(text) == {"Test set: classification error", "Error by ridge"}
+    assert sections(text) == sections(text.replace("figure_1", "figure_4")) != sections(text.partition("\n\n")[0])
 
 
 @pytest.mark.slow
@@ -57,6 +71,9 @@ def test_recipe(root, tmp_path, name):
     percents = {key: rows[key]["percent"] for key in row["bounds"]}
     assert {key: at for key, at in percents.items() if not row["bounds"][key][0] <= at <= row["bounds"][key][1]} == {}
     CHECKS.get(name, lambda exp, rows: None)(exp, rows)
+    if name in WHOLE:
+        made, held = (sections((folder / "RESULTS.md").read_text()) for folder in (exp, root / "recipes" / name))
+        assert (made != held) == (name in OLD), made ^ held
 
 
 def program(root, name, *arguments):

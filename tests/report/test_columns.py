@@ -39,7 +39,7 @@ def report(rows, weights=()):
     return Report(
         recipe="tidigits", corpus="tidigits", synthetic=False, rows=rows, intervals=[], choices={}, sizes={}, curves={},
         plots=[], steps=[], command="", paper=None, systems=read_systems(), weights=list(weights), sweeps=[],
-        pooled=[], places={}, durations=None,
+        searches=[], pooled=[], places={}, durations=None,
     )  # fmt: skip
 
 

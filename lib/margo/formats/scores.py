@@ -30,7 +30,8 @@ METRICS = ("wer", "err")
 RATE = {"percent": float, "errors": int, "total": int, "ci95": [float]}
 LAYOUT = {"system": str, "mixtures": int, "set": str, "metric": set(METRICS), **RATE, "ser?": RATE,
           "seconds?": float, "runs?": [float], "missing?": [str],
-          "unit?": str, "task?": str, "choice?": str, "interval?": str}  # fmt: skip
+          "unit?": str, "task?": str, "choice?": str, "interval?": str,
+          "parameters?": int}  # fmt: skip
 NEEDED = ("system", "mixtures", "set", "metric", "percent", "errors", "total", "ci95")  # in score.json
 KINDS = ("ref", "hyp", "op", "#csid")  # lines of an utterance in per_utt
 GAP, EPSILON = "***", "<eps>"
@@ -48,7 +49,7 @@ def write_score(
     ``set`` train, dev, test or what else was decoded, ``seconds`` what training took. A row that averages several runs
     passes the runs' percentages in ``runs`` and :func:`margo.score.interval.pooled_rate` of them as ``rate``. ``extra``
     adds keys to ``score.json`` for readers of that file; the report knows ``unit`` (of strings: word or phone),
-    ``task``, ``choice`` and ``interval``.
+    ``task``, ``choice``, ``interval`` and ``parameters`` (how many numbers a classifier holds).
     """
     refuse(_bad(rate, mixtures, set, metric, counts, runs), f"{folder}: not a score")
     folder, label = Path(folder), metric.upper()

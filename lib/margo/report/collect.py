@@ -25,6 +25,11 @@ LAYOUT = {"chosen_on": str, "words": int, "strings": int, "before": TRIED, "afte
 SWEPT = {"chosen_on": str, "start": {...: float}, "curves": [{"radius": float}],
          "best": {"radius": float, "epoch": int, "accuracy": {...: float}}}  # fmt: skip
 SWEEP = "sweep.json"  # of sweep_radius: accuracies by radius and epoch, and the best of them
+TRIALS = "trials.json"  # of tune: every trial that ended, its error on what was held out
+TRIAL = {"number": int, "error": float, "settings": {...: (float, bool, str)}}
+BEST = "best.toml"  # of tune: what a trainer takes as --conf
+CHOSEN = "chosen.json"  # of choose_components: how many Gaussians each class has
+COMPONENTS = {"components": {...: int}, "dev_error": float}
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Report:
     """How the grammar's weights of each model were chosen: rows of :data:`margo.report.columns.WEIGHTS`"""
     sweeps: list[dict]
     """Which radius of LME's ball was best for the model of each folder: rows of :data:`margo.report.columns.SWEEPS`"""
+    searches: list[dict]
+    """Which settings of each system a search chose: rows of :data:`margo.report.columns.SEARCHES`"""
     durations: tuple[str, list[dict]] | None
     """``(folder, words)`` of the alignment with the most mixtures"""
     places: dict[tuple, Path]
@@ -102,6 +109,7 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
         systems=systems,
         weights=in_order(read_weights(exp), systems),
         sweeps=in_order(read_sweeps(exp), systems),
+        searches=read_searches(exp),
         durations=read_durations(exp),
         places={tuple(score[key] for key in ("system", "mixtures", "set")): folder
                 for folder, score in scores if "task" not in score},
@@ -135,7 +143,7 @@ def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str,
         row["ser"] = {**ser, "paper": figure(paper, score, "ser", corpus)} if ser else None
         row["seconds"] = score.get("seconds")
         row["paper"] = figure(paper, score, score["metric"], corpus)
-        row |= {name: score[name] for name in ("unit", "task", "runs") if name in score}
+        row |= {name: score[name] for name in ("unit", "task", "runs", "parameters") if name in score}
         rows.append(row | comparisons(folder, score, places, systems))
     return rows
 
@@ -231,6 +239,38 @@ def read_sweeps(exp: Path) -> list[dict]:
         tried = [curve["radius"] for curve in held["curves"]]
         rows.append({**folder, **held["best"], "start": held["start"], "chosen_on": held["chosen_on"], "tried": tried})
     return rows
+
+
+def read_searches(exp: Path) -> list[dict]:
+    """What every search of settings, and of Gaussians a class, tried, held fixed and chose, by their folders."""
+    rows = []
+    for path in sorted(exp.rglob(CHOSEN)):
+        held, asked = read_json(path, "Gaussians of each class", COMPONENTS), record.read(path.parent) or record.BLANK
+        tried, kind = (asked["options"].get(name, ()) for name in ("components", "covariance"))
+        rows.append({"name": str(path.parent.relative_to(exp)), "chosen": held["components"],
+                     "error": held["dev_error"], "tried": len(tried), "fixed": [f"covariance={kind}"],
+                     "space": [f"components={','.join(map(str, tried))}"]})  # fmt: skip
+    for path in sorted(exp.rglob(TRIALS)):
+        trials = read_json(path, "trials of a search", [TRIAL])
+        asked = (record.read(path.parent) or record.BLANK)["options"]
+        if not trials or "space" not in asked:
+            raise MargoError(f"{path}: a search without a trial, or without {record.NAME} that tells what was searched")
+        best = min(trials, key=lambda trial: (trial["error"], trial["number"]))
+        name = "/".join(part for part in path.parent.relative_to(exp).parts if part != "tune")
+        rows.append({"name": name, "chosen": best["settings"], "error": best["error"],
+                     "tried": len(trials), "space": asked["space"], "fixed": asked["fixed"]})  # fmt: skip
+    return rows
+
+
+def fixed_settings(steps: list[dict]) -> dict[str, dict]:
+    """By trainer the settings that all models share which were trained with what a search chose."""
+    shared: dict[str, dict] = {}
+    for step in steps:
+        if any(argument.endswith(BEST) for argument in step["argv"]):
+            mine = {name: value for name, value in step["options"].items() if isinstance(value, bool | int | float)}
+            held = shared.setdefault(step["step"], mine)
+            shared[step["step"]] = {name: value for name, value in held.items() if mine.get(name) == value}
+    return shared
 
 
 def read_held(exp: Path, name: str, layout: dict, what: str) -> Iterator[tuple[dict, dict]]:

@@ -111,6 +111,7 @@ COLUMNS = (
     Column("vs_start", "vs start", lambda row: 0 if "unchanged" in row else held("versus_start", "relative")(row),
            partial(change, "versus_start"), kind=verdict("versus_start")),
     Column("vs_start_p", "p", held("versus_start", "p"), p_value("versus_start"), kind=verdict("versus_start")),
+    Column("parameters", "parameters", held("parameters")),
     Column("seconds", "train s", held("seconds"), decimals(0, "seconds")),
 )  # fmt: skip
 
@@ -149,6 +150,22 @@ SWEEPS = (  # of the table of radii, [LJ07] Table II, whose rows are those of ``
     Column("", "test %", swept("test")),
     Column("", "chosen on", held("chosen_on"), words=True),
     Column("", "tried", held("tried"), lambda row: " ".join(f"{radius:g}" for radius in row["tried"]), words=True),
+)
+
+
+def settings(key: str) -> Callable[[dict], str]:
+    """A table of settings as they are given to a trainer."""
+    return lambda row: ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+                                 for name, value in row[key].items())  # fmt: skip
+
+
+SEARCHES = (  # of the table of searches, whose rows :func:`margo.report.collect.read_searches` makes
+    Column("", "search", held("name"), words=True),
+    Column("", "chosen", held("chosen"), settings("chosen"), words=True),
+    Column("", "held out %", held("error"), decimals(2, "error")),
+    Column("", "tried", held("tried")),
+    Column("", "of", held("space"), lambda row: " ".join(row["space"]), words=True),
+    Column("", "fixed", held("fixed"), lambda row: " ".join(row["fixed"]), words=True),
 )
 
 

@@ -1,6 +1,7 @@
 """What the steps of GMM classifiers share: their data, their models, and the resumable loops of their trainers."""
 
 import time
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from margo.errors import MargoError
 from margo.formats.classifiers import arrays_of, classifier_of, read_classifier
 from margo.formats.reading import file_in
 from margo.formats.tables import Table, read_table
+from margo.gaussian.covariances import Full
 from margo.runtime import record
 from margo.runtime.parallel import map_chunks
 from margo.tasks.scoring import score_classes
@@ -58,6 +60,17 @@ def log_joint(model, x, rule: str = "mixture") -> np.ndarray:
 def error_percent(model, table: Table, rule: str = "mixture") -> float:
     table = labelled(table)
     return 100.0 * float((log_joint(model, table.x, rule).argmax(axis=1) != table.y).mean())
+
+
+def parameters(model) -> int:
+    """Numbers that a classifier holds, of a symmetric matrix those of one triangle; [PW10] 5.2 counts in this way."""
+    if isinstance(model, maxmargin.MaxMargin):
+        K, D = model.linear.shape
+        return K * (D * (D + 1) // 2 + D + 1)
+    (K, D), spread = model.pool.means.shape, model.pool.covariances
+    held = [getattr(spread, each.name).size for each in fields(spread)]
+    matrices = K * D * (D + 1) // 2 if isinstance(spread, Full) else sum(held)
+    return K * D + matrices + K + model.classes
 
 
 class EbwTraining:
@@ -159,7 +172,7 @@ def score_models(options, step) -> None:
             truths.append([table.names[c] for c in table.y])
         if any(truth != truths[0] for truth in truths):
             raise MargoError(f"runs of one row need the same labels in {name}, in the same order")
-        extra = {"task": options.task} if options.task else None
+        extra = {"parameters": parameters(models[0][0])} | ({"task": options.task} if options.task else {})
         written = score_classes(
             step.out / name, truths[0], runs, system=options.system, mixtures=models[0][1]["mixtures"], set=name,
             seed=options.seed, seconds=None if None in seconds else float(np.mean(seconds)), extra=extra,
