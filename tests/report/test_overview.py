@@ -51,6 +51,15 @@ def test_the_best_is_chosen_on_dev(exp):
     assert [row["ser"] for row in rows][-1] == 20.0 and rows[0]["ser"] is None and rows[0]["low"] == 3
 
 
+def test_test_sets_choose_nothing(exp):
+    for path in exp.glob("decode/*/dev/score.json"):
+        path.unlink()
+    assert "best" not in describe_run(exp) and "ml_1                        4.00\n" in describe_run(exp)
+    score(exp, "ml_1", "train", 1)
+    score(exp, "ml_2", "train", 0)
+    assert describe_run(exp).splitlines()[-1] == "best       ml_2: 0.00 % on train, 6.00 % on test"
+
+
 def test_a_run_is_told_from_a_step(exp):
     assert is_run(exp) and not is_run(exp / "ml_1") and not is_run(exp / "decode")
 
