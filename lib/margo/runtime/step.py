@@ -77,12 +77,11 @@ def _advice(folder: Path, made_by: str, lacks: str) -> str:
     when = "first" if lacks and (stage is not None or maker == made_by) else "again"
     if stage is None:
         return f"run {maker} {when}"
+    staged = f"run stage {stage} {when} (--stage {stage})"
     if ours:
-        return f"run stage {stage} {when} (--stage {stage})"
-    if lacks in (ABSENT, EMPTY):
-        wanted = WANTED.get(made_by) or "data"
-        return f"give a folder with {wanted}, or in a recipe run stage {stage} {when} (--stage {stage})"
-    return f"run {maker} {when} (in a recipe, stage {stage}: --stage {stage})"
+        return staged
+    own = f"give a folder with {WANTED.get(made_by) or 'data'}" if lacks in (ABSENT, EMPTY) else f"run {maker} {when}"
+    return f"{own}, or in a recipe {staged}"
 
 
 class Step:
