@@ -6,7 +6,7 @@ import pytest
 
 from margo.errors import MargoError
 from margo.formats.systems import models_in
-from margo.report.overview import describe_run, is_run, missing_model, scored
+from margo.report.overview import describe_run, is_run, missing_model, nothing_here, scored
 from margo.runtime.step import Step
 
 
@@ -62,6 +62,14 @@ def test_test_sets_choose_nothing(exp):
 
 def test_a_run_is_told_from_a_step(exp):
     assert is_run(exp) and not is_run(exp / "ml_1") and not is_run(exp / "decode")
+
+
+def test_runs_that_lie_below_are_named(exp):
+    above = exp / "trials"
+    for name in ("b", "a"):
+        finished(above / name / "ml_1", "train_ml")
+    assert not is_run(above) and str(nothing_here(above)).endswith(" ok); runs in it: a b")
+    assert str(nothing_here(exp / "mmi_2")).endswith("mmi_2: no step ended well here (no step.json with status ok)")
 
 
 def test_a_missing_model_names_those_that_exist(exp):

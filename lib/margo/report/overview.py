@@ -31,6 +31,13 @@ def is_run(folder) -> bool:
     return record.of(folder) is None and any(folder.glob("*/step.json"))
 
 
+def nothing_here(folder) -> MargoError:
+    """What to say of a folder without a step's record, a run or a model: runs may lie below it."""
+    runs = sorted(path.name for path in Path(folder).glob("*/") if is_run(path))
+    there = f"; runs in it: {' '.join(runs)}" if runs else ""
+    return MargoError(f"{folder}: no step ended well here (no {record.NAME} with status ok){there}")
+
+
 def describe_run(exp) -> str:
     """Stages done, models, what was begun and not ended, error rates by set, and the best system."""
     exp, systems = Path(exp), read_systems()
