@@ -32,6 +32,7 @@ def run(options: Options, step):
     step.input(options.model, made_by="train_ml", current=False)
     local = options.host in ("127.0.0.1", "::1", "localhost")
     names = ["127.0.0.1", "localhost", "["] if local else ["*"]  # [::1] is cut off at its first colon
+    step.say(f"serve: making {options.model} ready")
     app = application(options.model, options.most_mb, options.seconds, names)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     with socket.create_server((options.host, options.port), family=family) as listening:

@@ -22,7 +22,7 @@ def run(options: Options, step):
     from margo.formats.atomic import read_npz
     from margo.formats.models import KIND, read_model
     from margo.formats.systems import read_systems
-    from margo.report.overview import describe_run, is_run, missing_model
+    from margo.report.overview import describe_run, is_run, missing_model, nothing_here
     from margo.runtime import record
     from margo.tasks.showing import describe_model, describe_record, describe_system, describe_unit
 
@@ -34,7 +34,7 @@ def run(options: Options, step):
     if not options.folder.exists():
         raise missing_model(options.folder)
     if held is None and (record.unfinished(options.folder) or not model.is_file()):
-        raise MargoError(f"{options.folder}: no step ended well here (no step.json with status ok)")
+        raise nothing_here(options.folder)
     if held is not None:
         print(describe_record(held))
     row = read_systems().of_folder(options.folder.resolve())

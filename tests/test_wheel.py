@@ -122,7 +122,8 @@ def test_what_the_command_runs_and_what_it_refuses(root):
     assert variables == {"MARGO_PYTHON": sys.executable}
     assert cli.command(["recognize"]) == "margo: no verb 'recognize' (nearest: recognise) (see margo --help)"
     assert cli.command(["qqq"]) == "margo: no verb 'qqq' (see margo --help)"  # and no list of seventy
-    assert "there are an4, deterding, digits" in cli.command(["recipe"])
+    assert cli.command(["recipe"]).startswith("margo: name a recipe; there are an4, deterding, digits")
+    assert cli.command(["recipe", "tea"]).startswith("margo: no recipe 'tea'; there are an4, deterding, digits")
     done = subprocess.run([sys.executable, "-m", "margo", "decode", "--wrong", "1"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("decode: no option --wrong")
 

@@ -77,7 +77,7 @@ def command(argv: list[str]) -> tuple[list[str], dict[str, str]] | str:
         shells = recipes()
         if not rest or rest[0] not in shells:
             asked = rest[0] if rest else ""
-            return f"margo: no recipe {asked!r}{nearest(asked, shells)}"
+            return f"margo: {f'no recipe {asked!r}' if rest else 'name a recipe'}{nearest(asked, shells)}"
         bash = shutil.which("bash")
         return ([bash, str(shells[rest[0]]), *rest[1:]], {"MARGO_PYTHON": sys.executable}) if bash else "margo: no bash"
     program = verbs().get(verb.replace("-", "_"))

@@ -22,7 +22,7 @@ make_data() {
 
 if [ "$leave_out" = each ]; then
     source "$root/recipes/words/leave_out_each.sh"
-elif [ -n "$leave_out" ]; then  # one of several trials, of which the pooled test counts
+elif [ -n "${MARGO_TRIAL-}" ]; then  # one of those, of which the pooled test counts
     sets=test
     searches=$(searches_read)
 fi

@@ -107,7 +107,7 @@ STRUCTURE = {
     "gender": ("spk2gender", b"a f", b"a female", "bad gender", "a: 'female'"),
     "gender missing": ("spk2gender", b"a f\n", b"", "speaker missing in spk2gender", "a"),
     "no audio": ("wav.scp", b"a-1.wav", b"nothing.wav", "audio file missing", "nothing.wav"),
-    "pipe": ("wav.scp", b"a-1.wav", b"a-1.wav |", "pipe in wav.scp", "is not run unless"),
+    "pipe": ("wav.scp", b"a-1.wav", b"a-1.wav |", "pipe in wav.scp", "is run with --allow-pipes true only"),
 }
 
 

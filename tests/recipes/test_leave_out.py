@@ -25,6 +25,8 @@ def test_every_speaker_left_out_in_turn_is_tested_once(root, tmp_path):
     for stages in (["--stop-stage", "2"], ["--stage", "7"]):  # without alignment and N-best, to save time
         done = subprocess.run([*recipe, *stages], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-2000:]
+    decoded = {path.parent.name for name in few for path in (exp / name / "decode" / "ml_1").glob("*/hyp")}
+    assert decoded == {"test"}  # dev has chosen, and of a trial the pooled test counts
     parts = [json.loads((exp / name / "decode/ml_1/test/score.json").read_text()) for name in few]
     whole = json.loads((exp / "all/decode/ml_1/test/score.json").read_text())
     assert whole["total"] == sum(len(row.words) for row in rows if row.speaker in few)

@@ -6,7 +6,7 @@ import pytest
 
 from margo.errors import MargoError
 from margo.formats.systems import models_in
-from margo.report.overview import describe_run, is_run, missing_model, scored
+from margo.report.overview import describe_run, is_run, missing_model, nothing_here, scored
 from margo.runtime.step import Step
 
 
@@ -51,8 +51,25 @@ def test_the_best_is_chosen_on_dev(exp):
     assert [row["ser"] for row in rows][-1] == 20.0 and rows[0]["ser"] is None and rows[0]["low"] == 3
 
 
+def test_test_sets_choose_nothing(exp):
+    for path in exp.glob("decode/*/dev/score.json"):
+        path.unlink()
+    assert "best" not in describe_run(exp) and "ml_1                        4.00\n" in describe_run(exp)
+    score(exp, "ml_1", "train", 1)
+    score(exp, "ml_2", "train", 0)
+    assert describe_run(exp).splitlines()[-1] == "best       ml_2: 0.00 % on train, 6.00 % on test"
+
+
 def test_a_run_is_told_from_a_step(exp):
     assert is_run(exp) and not is_run(exp / "ml_1") and not is_run(exp / "decode")
+
+
+def test_runs_that_lie_below_are_named(exp):
+    above = exp / "trials"
+    for name in ("b", "a"):
+        finished(above / name / "ml_1", "train_ml")
+    assert not is_run(above) and str(nothing_here(above)).endswith(" ok); runs in it: a b")
+    assert str(nothing_here(exp / "mmi_2")).endswith("mmi_2: no step ended well here (no step.json with status ok)")
 
 
 def test_a_missing_model_names_those_that_exist(exp):

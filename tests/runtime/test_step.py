@@ -1,5 +1,6 @@
 """The main program of steps: every end has one line that says why, and an exit code."""
 
+import json
 import os
 import signal
 import subprocess
@@ -119,8 +120,8 @@ def test_folders_that_cannot_be_are_one_line(program, tmp_path):
     (tmp_path / "own").mkdir()
     gift = "give a folder with feats.scp, or in a recipe "
     for data, lacks, advice in ((tmp_path / "own" / "none", "no such folder", gift),
-                                (program, "a file, expected a folder", ""),
-                                (tmp_path, "no file feats.scp", "")):  # fmt: skip
+                                (program, "a file, expected a folder", "run make_mfcc first, or in a recipe "),
+                                (tmp_path, "no file feats.scp", "run make_mfcc first, or in a recipe ")):  # fmt: skip
         done = call(program, "--out", tmp_path / "out", "--data", data)
         assert done.returncode == 1
         assert done.stderr == f"do_things: {data} is not complete ({lacks}): {advice}run stage 1 first (--stage 1)\n"
@@ -137,6 +138,19 @@ def test_who_has_no_run_is_not_sent_to_a_stage_of_it(program, tmp_path):
     (tmp_path / "some" / "data" / "step.log").touch()
     theirs = call(program, "--out", out, "--data", folder, "--made-by", "data")
     assert theirs.stderr == says + "run stage 0 first (--stage 0)\n"
+
+
+@pytest.mark.parametrize("folder", ["ml_1", "elsewhere/data"])
+def test_what_no_stage_makes_is_sent_to_none(program, tmp_path, folder):
+    """A model or data that import_htk began: within a run, too, it is that step's."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "step.log").touch()
+    inside = tmp_path / folder
+    inside.mkdir(parents=True)
+    begun = inside if folder == "ml_1" else inside.parent
+    (begun / "started.json").write_text(json.dumps({"step": "import_htk", "command": "import_htk --out it"}))
+    done = call(program, "--out", tmp_path / "out", "--data", inside, "--made-by", "train_ml")
+    assert done.returncode == 1 and done.stderr.endswith(" has not ended well there): run import_htk again\n")
 
 
 @pytest.mark.parametrize("folder, stage", [("ml_1", 2), ("mce_1", 4), ("mm_2", 5), ("lme-sdp_1", 6), ("elsewhere", 2)])

@@ -5,7 +5,7 @@ import pytest
 
 from margo.model.graph import isolated_graph
 from margo.model.hmm import flat_start, whole_words
-from margo.search.held import BELIEF, LEAST, evidence, fitted, unrest, word_odds
+from margo.search.held import BELIEF, LEAST, STRANGER, evidence, fitted, unrest, word_odds
 from margo.search.viterbi import Path, Segment, viterbi
 
 
@@ -65,6 +65,7 @@ def test_evidence_without_a_factor_counts_nothing():
 def test_the_belief_is_the_likeliest_and_never_turns_evidence_round():
     rng = np.random.default_rng(0)
     words = np.minimum(rng.normal([-3, -0.4, -2], [2, 0.2, 1.5], (300, 3)), 0)
+    both = np.concatenate([words, STRANGER * words])
     sounds = np.minimum(rng.normal([-2, -2.0, -7], [9, 0.8, 3.0], (40, 3)), 0)
     belief = fitted(words, sounds)
     assert (np.array(belief[1:]) >= 0).all()
@@ -72,7 +73,7 @@ def test_the_belief_is_the_likeliest_and_never_turns_evidence_round():
     assert (right > 0.5).mean() > 0.98 and (wrong < 0.5).mean() > 0.8
 
     def cost(belief):
-        gone = 0.85 * np.log(word_odds(words, belief)).mean() + 0.15 * np.log(1 - word_odds(sounds, belief)).mean()
+        gone = 0.85 * np.log(word_odds(both, belief)).mean() + 0.15 * np.log(1 - word_odds(sounds, belief)).mean()
         return -gone + 1e-4 * np.square(belief[1:]).sum()
 
     for place in range(4):
@@ -81,3 +82,15 @@ def test_the_belief_is_the_likeliest_and_never_turns_evidence_round():
             if (moved[1:] >= 0).all():
                 assert cost(moved) >= cost(np.array(belief)) - 1e-7
     assert fitted(sounds, words)[1:] == pytest.approx([0, 0, 0], abs=0.2)  # what would speak against itself is not used
+
+
+def test_words_of_a_stranger_are_heard_though_dev_has_one_speaker(monkeypatch):
+    """Few words and noises with a gap between: where the boundary lies in it decides of all others."""
+    rng = np.random.default_rng(1)
+    words = rng.uniform(-1, 0, (50, 5)) * [6, 0.6, 10, 0.05, 30]
+    sounds = np.minimum(rng.normal([-19, -1.8, -16, -0.95, -18], [8, 0.8, 4, 0.1, 8], (100, 5)), 0)
+    strange = np.array([[-9.6, -0.4, -15.3, 0.0, -24.0], [-5.5, -0.5, -14.1, 0.0, -21.0]])
+    belief = fitted(words, sounds)
+    assert word_odds(strange, belief).min() > 0.5 > word_odds(sounds, belief).max()
+    monkeypatch.setattr("margo.search.held.STRANGER", 1.0)
+    assert word_odds(strange, fitted(words, sounds)).min() < 0.01

@@ -52,6 +52,13 @@ def test_the_page_and_its_parts_are_served_and_nothing_else(client):
     assert client.get("/recognise").status_code == 405
 
 
+def test_all_is_compiled_before_the_page_is_there(folder, monkeypatch):
+    heard, look = [], Recogniser.look
+    monkeypatch.setattr(Recogniser, "look", lambda self, recording: heard.append(look(self, recording)))
+    application(folder, 1.0, 8.0, ["127.0.0.1"])
+    assert len(heard) == 1 and heard[0]["path"] and heard[0]["second"]
+
+
 def test_what_the_model_is_and_what_it_hears(client, folder):
     told = client.get("/model").json()
     assert (told["name"], told["words"], told["states"], told["rate"]) == ("tones_1", ["low", "high"], [3, 3], RATE)

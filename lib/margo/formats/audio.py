@@ -309,7 +309,7 @@ def read_recording(path_or_pipe: str, allow_pipes: bool = False, **how) -> tuple
     if not path_or_pipe.rstrip().endswith("|"):
         return read_audio(path_or_pipe, **how)
     if not allow_pipes:
-        raise MargoError(f"{path_or_pipe}: commands are not run unless pipes are allowed")
+        raise MargoError(f"{path_or_pipe}: commands are run with --allow-pipes true only")
     return read_audio(run_pipe(path_or_pipe), name=path_or_pipe, **how)
 
 

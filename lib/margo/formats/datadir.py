@@ -333,7 +333,7 @@ def resolve(value: str, folder: Path) -> str:
 def _audio_of(name: str, value: str, folder: Path, allow_pipes: bool, faults: _Faults) -> str:
     if is_pipe(value):
         if not allow_pipes:
-            faults.add("pipe in wav.scp", f"wav.scp: {name}: {value!r} is not run unless pipes are allowed")
+            faults.add("pipe in wav.scp", f"wav.scp: {name}: {value!r} is run with --allow-pipes true only")
         return value
     path = resolve(value, folder)
     if not os.path.isfile(path):

@@ -101,10 +101,10 @@ class Systems:
         return self.rows.get(system_of(folder)[0])
 
     def stage_of(self, folder, made_by: str) -> int | None:
-        """The stage that makes ``folder`` with the step ``made_by``, or with the trainer of the folder's system."""
+        """The stage that makes ``folder`` with the step ``made_by`` or, if that trains, with its system's trainer."""
         made = [stage.number for stage in self.stages.values() if made_by in stage.makes]
         trained = [row for row in self.rows.values() if Path(row.step).stem == made_by]
-        made += [row.stage for row in (self.of_folder(folder), *trained) if row]
+        made += [row.stage for row in (self.of_folder(folder), *trained) if row and trained]
         return made[0] if made else None
 
 

@@ -31,6 +31,13 @@ def is_run(folder) -> bool:
     return record.of(folder) is None and any(folder.glob("*/step.json"))
 
 
+def nothing_here(folder) -> MargoError:
+    """What to say of a folder without a step's record, a run or a model: runs may lie below it."""
+    runs = sorted(path.name for path in Path(folder).glob("*/") if is_run(path))
+    there = f"; runs in it: {' '.join(runs)}" if runs else ""
+    return MargoError(f"{folder}: no step ended well here (no {record.NAME} with status ok){there}")
+
+
 def describe_run(exp) -> str:
     """Stages done, models, what was begun and not ended, error rates by set, and the best system."""
     exp, systems = Path(exp), read_systems()
@@ -68,7 +75,7 @@ def stages(exp: Path, systems: Systems) -> tuple[list[str], list[str]]:
 
 
 def rates(rows: list[dict], task: str | None, metric: str) -> list[str]:
-    """A table of per cent by set, and the best of them: chosen on dev, since test sets choose nothing."""
+    """A table of per cent by set, and the best of them: chosen on dev, else on train, since test sets choose nothing."""
     sets = [which for which in reversed(SETS) if any(row["set"] == which for row in rows)]
     names = list(dict.fromkeys((row["system"], row["mixtures"]) for row in rows))
     values = {(row["system"], row["mixtures"], row["set"]): row["percent"] for row in rows}
@@ -78,11 +85,13 @@ def rates(rows: list[dict], task: str | None, metric: str) -> list[str]:
         cells = (values.get((*name, which)) for which in sets)
         told = ["" if value is None else f"{value:.2f}" for value in cells]
         lines.append(f"{f'{name[0]}_{name[1]}':<24}" + "".join(f"{value:>8}" for value in told))
-    chosen_on = next((which for which in ("dev", "test", "train") if which in sets), None)
+    chosen_on = next((which for which in ("dev", "train") if which in sets), None)
+    if chosen_on is None:
+        return lines
     best = min((name for name in names if (*name, chosen_on) in values), key=lambda name: values[*name, chosen_on])
     test = values.get((*best, "test"))
     told = f"best       {best[0]}_{best[1]}: {values[*best, chosen_on]:.2f} % on {chosen_on}"
-    return [*lines, told + (f", {test:.2f} % on test" if test is not None and chosen_on != "test" else "")]
+    return [*lines, told + (f", {test:.2f} % on test" if test is not None else "")]
 
 
 def missing_model(folder) -> MargoError:

@@ -76,6 +76,13 @@ def unfinished(path) -> str:
     return f"no {NAME} with status ok" if held is None else f"{lock.told(held)} has not ended well there"
 
 
+def maker(path) -> str:
+    """The step of ours that made ``path``, or began to; nothing of what is anybody's."""
+    owner = owner_of(path)
+    held = (read(owner) or lock.holder(owner) or {}) if owner else {}
+    return str(held.get("step", ""))
+
+
 def busy(path, own: Path | None = None) -> str:
     """The step that is at work where ``path`` is, in words; nothing where none is, or only who asks, in ``own``."""
     owner = owner_of(path)

@@ -69,6 +69,21 @@ def _in_a_run(folder: Path) -> bool:
     return any((above / "data" / "step.log").is_file() for above in folder.parents[:3])
 
 
+def _advice(folder: Path, made_by: str, lacks: str) -> str:
+    """What to run, for ``folder`` to be what it is not: in a recipe's run a stage, elsewhere the step itself."""
+    ours, maker = _in_a_run(folder), record.maker(folder)  # the latter knows better than what made such a folder once
+    maker = made_by if not maker or ours and made_by == "data" else maker
+    stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, maker)
+    when = "first" if lacks and (stage is not None or maker == made_by) else "again"
+    if stage is None:
+        return f"run {maker} {when}"
+    staged = f"run stage {stage} {when} (--stage {stage})"
+    if ours:
+        return staged
+    own = f"give a folder with {WANTED.get(made_by) or 'data'}" if lacks in (ABSENT, EMPTY) else f"run {maker} {when}"
+    return f"{own}, or in a recipe {staged}"
+
+
 class Step:
     """One run of a step: where it writes, what it reads, what it says."""
 
@@ -131,15 +146,10 @@ class Step:
             raise MargoError(f"{folder}: {lacks}; there is one in each of its folders {' '.join(inside)}")
         changed = "" if lacks else record.altered(folder, current)
         if lacks or changed:
-            stage = read_systems().stage_of(folder.parent if folder.is_file() else folder, made_by)
-            where, when = made_by if stage is None else f"stage {stage}", "first" if lacks else "again"
-            where = f"run {where} {when}" + (f" (--stage {stage})" if stage is not None else "")
-            if lacks in (ABSENT, EMPTY) and not _in_a_run(folder):
-                where = f"give a folder with {wanted or 'data'}, or in a recipe {where}"
             fault = f"is not complete ({lacks}): " if lacks else f"{changed}, or "
             others = [] if folder.exists() or not made_by.startswith("train") else models_in(folder.parent)
             there = f"; models there: {' '.join(others)}" * bool(others)
-            raise MargoError(f"{folder} {fault}{where}{there}")
+            raise MargoError(f"{folder} {fault}{_advice(folder, made_by, lacks)}{there}")
         return self.remember(folder)
 
     def input_file(self, path) -> Path:

@@ -7,9 +7,12 @@ number of pages can be open. One recording is worked on at a time, and a few may
 import asyncio
 import base64
 import json
+from contextlib import suppress
+from copy import copy
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -44,6 +47,14 @@ def about(recogniser: Recogniser, name: str, seconds: float) -> dict:
             "grammar": hmms.meta.get("grammar", {}).get("kind", "loop")}  # fmt: skip
 
 
+def make_ready(recogniser: Recogniser) -> None:
+    """Look at a second of hiss, so that all that compiles has done so before somebody speaks."""
+    ready, rate = copy(recogniser), recogniser.options.sample_rate or 16000
+    ready.pause = None  # so that words are heard, and a runner-up is looked for
+    with suppress(MargoError):  # too short for the model's words
+        ready.look((np.random.default_rng(0).normal(0, 100, rate).astype(np.float32), rate))
+
+
 async def body_of(request: Request, most: int) -> bytes | None:
     """What was sent; None where it is more than ``most`` bytes, which are not read to the end."""
     declared = request.headers.get("content-length", "0")
@@ -68,6 +79,7 @@ def application(folder, most_mb: float, seconds: float, hosts: list[str]) -> Sta
     """The server of the model in ``folder``: recordings of at most so many megabytes and seconds, asked for under one
     of the names ``hosts``."""
     recogniser, most = Recogniser(folder), int(most_mb * 1e6)
+    make_ready(recogniser)
     told, turn, waiting = about(recogniser, Path(folder).resolve().name, seconds), asyncio.Lock(), [0]
 
     def refused(words: str, status: int) -> JSONResponse:
