@@ -1,11 +1,13 @@
 """Hyperspectral images: the same cube from every kind of file, and what is wrong with others."""
 
+import io
+
 import numpy as np
 import pytest
 from scipy.io import savemat
 
 from margo.errors import MargoError
-from margo.formats.cubes import indian_pines, read_cube
+from margo.formats.cubes import indian_pines, read_array, read_cube
 
 
 def test_npy_and_mat_hold_the_same(tmp_path):
@@ -27,6 +29,27 @@ def test_bands_come_last_whatever_a_tiff_says(tmp_path):
     tifffile.imwrite(tmp_path / "cube.tif", cube, photometric="minisblack")
     np.save(tmp_path / "labels.npy", np.ones((10, 11), int))
     assert read_cube(tmp_path / "cube.tif", tmp_path / "labels.npy")[0].shape == (10, 11, 3)
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_a_tiff_that_is_cut_off_or_declares_gigabytes_is_refused(compression, tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    path = tmp_path / "cube.tif"
+    cube = np.random.default_rng(0).integers(1, 9, (6, 40, 50)).astype(np.int16)
+    tifffile.imwrite(path, cube, photometric="minisblack", compression=compression, metadata=None)
+    raw = path.read_bytes()
+    for part in (0.01, 0.3, 0.9):
+        path.write_bytes(raw[: int(part * len(raw))])
+        with pytest.raises(MargoError, match="cube.tif: "):
+            read_array(path, 3)
+    with tifffile.TiffFile(io.BytesIO(raw)) as image:
+        places = [image.pages[0].tags[name].valueoffset for name in ("ImageLength", "ImageWidth")]
+    spoilt = bytearray(raw)
+    for place in places:
+        spoilt[place : place + 2] = b"\xff\xff"
+    path.write_bytes(spoilt)
+    with pytest.raises(MargoError, match="cube.tif: declares .* bytes"):
+        read_array(path, 3)
 
 
 def test_faults_are_named(tmp_path):

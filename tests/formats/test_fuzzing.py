@@ -53,6 +53,7 @@ FOUND = [
     ("report decode/ml_8/test/step.json", b'{"status": "ok", "outputs": {}, "options": {"model": "x", "out": -1}}'),
     ("report ml_8/plots.json", b'[{"title": "t", "kind": "line", "series": [{"x": [1, 2], "y": [0.5, 1.5]}]}]'),
     ("read_amat", b"0.1 0.5 1\n0.2 1e39 2\n"),
+    ("read_correction", b'{"late": 0.001, "pairs": {}, "factor": 1.2, "classes": {}, "more": 1}'),
 ]
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from margo.errors import refuse
 from margo.formats.atomic import write_json, write_text
 from margo.formats.reading import MOST, file_in, read_json, read_rows
-from margo.knobs import real
+from margo.knobs import brief, real
 from margo.score.boundaries import Correction
 
 TABLE, CORRECTION = "boundaries.csv", "correction.json"
@@ -59,4 +59,8 @@ def write_correction(path, correction: Correction) -> None:
 
 def read_correction(folder) -> Correction:
     shape = {"late": float, "pairs": {...: float}, "factor": float, "classes": {...: str}}
-    return Correction(**read_json(file_in(folder, CORRECTION), "what train_correction writes", shape))
+    path = file_in(folder, CORRECTION)
+    held = read_json(path, "what train_correction writes", shape)
+    faults = [f"{brief(key)} is no key of it: {' '.join(shape)} are" for key in sorted(held.keys() - shape.keys())]
+    refuse(faults + [f"factor is {held['factor']}, expected 0 or more"] * (held["factor"] < 0), str(path), MOST)
+    return Correction(**held)

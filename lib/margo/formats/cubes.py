@@ -4,6 +4,7 @@ Files are ``.npy``, ``.mat`` (of MATLAB 5 to 7.2) or ``.tif``; Indian Pines is i
 """
 
 import math
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -38,10 +39,12 @@ def read_array(path, dimensions: int) -> np.ndarray:
             array = max((each for each in held if each.dtype.kind in "fiu"), key=np.size, default=np.empty(0))
         elif path.suffix in (".tif", ".tiff"):
             try:
-                from tifffile import imread
+                from tifffile import TiffFile
             except ImportError:
                 raise MargoError("GeoTIFF files need tifffile: pip install 'margo-speech[geotiff]'") from None
-            array = imread(plain)
+            with TiffFile(BytesIO(plain.read())) as image:
+                check_inflation(path, image.series[0].nbytes if image.series else 0, size_of(plain))
+                array = image.asarray()
             if array.ndim == 3 and array.shape[0] < min(array.shape[1:]):  # bands come first in most of them
                 array = array.transpose(1, 2, 0)
         else:

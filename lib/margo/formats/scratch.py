@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 
-MOST = 1 << 23  # bytes of an array that are kept in memory
+MOST = 1 << 21  # bytes of an array that are kept in memory
 
 
 class Scratch:

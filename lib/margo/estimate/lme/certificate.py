@@ -39,9 +39,13 @@ def onto_simplex(point: np.ndarray, cap: float | None) -> np.ndarray:
     breaks = np.concatenate([point - cap, point])
     order = np.argsort(breaks)
     breaks = breaks[order]
-    slope = np.cumsum(np.where(order < n, -1, 1))[:-1]
-    total = n * cap + np.concatenate([[0.0], np.cumsum(slope * np.diff(breaks))])
-    piece = min(max(int(np.searchsorted(-total, -1.0)), 1), 2 * n - 1)
+    slope = np.cumsum(np.where(order < n, np.int8(-1), np.int8(1)), dtype=np.int32)[:-1]
+    del order  # of very many pairs each array counts
+    total = np.diff(breaks, prepend=breaks[:1])
+    total[1:] *= slope
+    np.cumsum(total, out=total)
+    total += n * cap
+    piece = min(max(int(2 * n - np.searchsorted(total[::-1], 1.0, side="right")), 1), 2 * n - 1)
     tau = breaks[piece] - (total[piece] - 1) / min(slope[piece - 1], -1)
     return _exact(np.clip(point - tau, 0, cap), cap)
 

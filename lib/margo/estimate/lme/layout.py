@@ -18,7 +18,7 @@ from margo.estimate.lme.certificate import best_level
 from margo.estimate.lme.problem import Problem
 
 SMALL = 64  # Gaussians touched by at most this many pairs are multiplied together, larger ones singly
-RUN = 1 << 15  # entries that are multiplied before the next are looked at: 10 MB of them, where they are in a file
+RUN = 1 << 13  # entries that are multiplied before the next are looked at: 3 MB of them, where they are in a file
 
 
 @dataclass(frozen=True, eq=False)
