@@ -102,7 +102,9 @@ def idle(declared: dict, values: dict, sources: list[dict]) -> list[str]:
     place = {key: n for n, source in enumerate(sources) for key in source}
     faults = []
     for key, each in declared.items():
-        for other, wanted in each.metadata.get("needs", {}).items() if place[key] and values[key] not in NOTHING else ():
+        if not place[key] or values[key] in NOTHING:
+            continue
+        for other, wanted in each.metadata.get("needs", {}).items():
             acts = values[other] in wanted if isinstance(wanted, tuple) else bool(values[other]) == wanted
             if not acts and place[key] >= place[other]:
                 faults.append(f"{shown(each)} {needed(other, wanted)}")

@@ -202,8 +202,9 @@ class StartOptions(LexiconOptions, Knobs):
         "few, else Witten-Bell", ("auto", *SMOOTHINGS), needs={"grammar": ("bigram", "trigram")},
     )  # fmt: skip
     lm: Path | None = knob(
-        None, "language model, an ARPA file of 1- to 3-grams, rules in JSGF, or a word network of HTK", needs={"grammar": ("lm",)}
-    )
+        None, "language model, an ARPA file of 1- to 3-grams, rules in JSGF, or a word network of HTK",
+        needs={"grammar": ("lm",)},
+    )  # fmt: skip
     insertion_penalty: float | None = knob(
         None, "added to the score for every word, instead of what --penalties would choose", unit="nats",
         needs={"grammar": ("auto", "loop", *WEIGHED)},
