@@ -147,6 +147,9 @@ def adapted_and_not_are_told_apart(root, place):
         run_step(root, "decode", place / name, model=place / "lda_1", data=(data,))
     before, after = (np.loadtxt(place / name / "dev" / "scores", usecols=1).sum() for name in ("plain", "own"))
     assert after > before
+    with pytest.raises(MargoError, match="own/dev/hyp: not of the utterances of .*train: [0-9]+ faults"):
+        run_step(root, "adapt_features", place / "not", model=place / "lda_1", data=place / "new" / "train",
+                 hyp=place / "own" / "dev")  # fmt: skip
     with pytest.raises(MargoError, match=refused(mark, "'absent'")):
         go(place / "sat", place / "other", "ml", init=place / "new" / "out", mixtures=1, penalties=("none",))
     for name in ("train", "dev"):
