@@ -29,8 +29,11 @@ class Options(Parallel):
 def run(options: Options, step):
     from dataclasses import replace
 
+    import numpy as np
+
+    from margo.errors import refuse
     from margo.formats.atomic import write_npz
-    from margo.formats.reading import file_in
+    from margo.formats.reading import MOST, file_in
     from margo.formats.transcripts import read_transcripts
     from margo.signal.front_end import same_features
     from margo.tasks import passes, speech
@@ -43,15 +46,19 @@ def run(options: Options, step):
     if options.paths:
         same_features(passes.unadapted(data.features), base.features, f"{options.data}: the features")
     if options.hyp:
-        said = read_transcripts(file_in(step.input(options.hyp, made_by="decode"), "hyp"))
-        data = replace(data, items=tuple(replace(item, words=said.get(item.name, ())) for item in data.items))
+        said = read_transcripts(path := file_in(step.input(options.hyp, made_by="decode"), "hyp"))
+        refuse([f"no utterance {item.name}" for item in data.items if item.name not in said],
+               f"{path}: not of the utterances of {options.data}", MOST)  # fmt: skip
+        data = replace(data, items=tuple(replace(item, words=said[item.name]) for item in data.items))
     with step.place() as where:
         transforms = speaker_transforms(hmms, speech.Corpus(data, where, step), base, options.least_frames)
     write_npz(step.output("speakers.npz"), {"kind": "fmllr", "speakers": [*transforms]},
               {f"transform{n}": transform for n, transform in enumerate(transforms.values())})  # fmt: skip
     record = {**base.features, passes.ADAPTED: passes.mark_of(hmms)}
     write_features(step, base, record, adapted(transforms, base))
-    step.say(f"adapt_features: {len(base.items)} utterances of {len(transforms)} speakers")
+    kept = sum(np.array_equal(transform, np.eye(*transform.shape)) for transform in transforms.values())
+    step.say(f"adapt_features: {len(base.items)} utterances of {len(transforms)} speakers"
+             f"{f', {kept} of whom have too few frames and stay as they are' * bool(kept)}")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Options(Parallel):
     max_active: int | None = knob(
         None, "of a frame's states follow only the best so many (histogram pruning); 0 for all, likewise", least=0
     )  # fmt: skip
-    lm: Path | None = knob(None, "recognise by this ARPA file or JSGF grammar, instead of the model's own grammar")
+    lm: Path | None = knob(None, "recognise by this ARPA file, JSGF grammar or HTK word network, not the model's own")
     insertion_penalty: float | None = knob(None, "added to the score for every word, instead of the model's own")
     scale: float | None = knob(None, "factor of a bigram's log probabilities, instead of the model's own", above=0)
     ctm: bool = knob(False, "write <set>/hyp.ctm too: words with times and confidences")

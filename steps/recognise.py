@@ -22,7 +22,7 @@ class Options(Knobs):
     ctm: bool = knob(False, "print word times and confidences, CTM form", group="output")
     json: bool = knob(False, "print a JSON object a file", group="output")
     scale: float | None = knob(None, "acoustic scale of the confidences (default: the model's, else 0.1)", above=0)
-    lm: Path | None = knob(None, "recognise by this ARPA file or JSGF grammar, instead of the model's own grammar")
+    lm: Path | None = knob(None, "recognise by this ARPA file, JSGF grammar or HTK word network, not the model's own")
     channel: int | None = knob(None, "of files with several channels take this one, counted from 0", least=0)
 
     def faults(self):

@@ -1,5 +1,6 @@
 """Units in context score as what they were copied from; trees tie what sounds alike, and part what does not."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -70,6 +71,16 @@ def test_copies_score_as_what_they_were_copied_from():
                  {"x": ("a", "b"), "y": ("a-b",)})  # fmt: skip
     with pytest.raises(MargoError, match="a-b would be two"):
         in_context(bad)
+
+
+def test_units_in_context_get_no_other():
+    for strings, said in ((None, "already, as a-b[+]a:"), ([("aba",)], "already:")):
+        hmms = flat_start({"aba": ("a", "b", "a")}, 1, np.zeros(2), np.ones(2))
+        again, _ = in_context(hmms, strings)
+        again = again if strings is None else replace(again, units=tuple(replace(unit, name=f"u{n}") for n, unit in
+            enumerate(again.units)), lexicon={"aba": tuple(f"u{n}" for n in range(3))})  # fmt: skip
+        with pytest.raises(MargoError, match=f"units in context {said} expected a model of phones alone"):
+            in_context(again)
 
 
 def test_trees_part_what_differs_and_tie_what_does_not():

@@ -64,7 +64,7 @@ def test_words_that_may_follow_each_other(tmp_path):
 @pytest.mark.parametrize(
     ("words", "arcs", "said"),
     [
-        ([NULL, "maybe", NULL], ["S=0 E=1", "S=1 E=2"], "maybe is not in the dictionary"),
+        ([NULL, "maybe", NULL], ["S=0 E=1", "S=1 E=2"], "maybe is not a word of the model"),
         ([NULL, "yes"], ["S=0 E=7"], "arc 0 to 7: no such node"),
         ([NULL, "yes"], ["S=0 E=one"], "expected I= W=, or J= S= E= l="),
         ([NULL, NULL, "yes"], ["S=0 E=2", "S=1 E=2"], "2 nodes without an arc into them, expected one"),

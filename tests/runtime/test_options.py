@@ -25,6 +25,7 @@ class Options(Base):
     start: str = knob("", "a start")
     states: int = knob(12, "where nothing is started from", needs={"start": False})
     weight: float = knob(1.0, "of the start", needs={"start": True})
+    also: tuple[str, ...] = knob(("auto",), "of the start, too", needs={"start": True})
 
 
 OTHER = '''
@@ -155,6 +156,11 @@ def test_a_shared_conf_may_lie_idle_where_a_later_source_rules_it_out(tmp_path, 
     assert read("--data", "x", "--conf", str(conf), "--conf", str(later)).start == "y"
     assert "does nothing" in refusal(capsys, "--data", "x", "--conf", str(later), "--conf", str(conf))
     assert read("--data", "x", "--start", "", "--states", "4").states == 4  # an empty text is none
+
+
+def test_what_asks_for_nothing_needs_nothing(capsys):
+    assert read("--data", "x", "--also", "none", "--weight", "0").also == ("none",)
+    assert "--also needs --start" in refusal(capsys, "--data", "x", "--also", "nothing")
 
 
 def test_help_says_all_there_is_to_know(capsys):

@@ -419,6 +419,10 @@ def test_a_run_without_a_dev_set_says_what_chose_instead(run, exp):
     (exp / "ml_1" / "grammar.json").write_text(json.dumps({**held, "tried": [weights]}))
     run(*arguments(exp))
     assert "; folds of the training speakers choose the weights of the grammar once" in protocol_lines(exp)
+    held = json.loads((exp / "mce_1" / record.NAME).read_text())
+    (exp / "mce_1" / record.NAME).write_text(json.dumps(held | {"options": held["options"] | {"dev": "mfcc/dev"}}))
+    run(*arguments(exp))  # ml, say the recipe's aligner, has none
+    assert "development set" not in protocol_lines(exp) and "was better on dev" in protocol_lines(exp)
 
 
 def protocol_lines(exp):

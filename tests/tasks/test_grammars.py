@@ -1,18 +1,42 @@
 """Grammars from files and from transcripts, in training and in decoding; pruned searches through the steps."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from contests import feature_folders
 from margo.errors import MargoError
 from margo.formats.arpa import read_arpa
+from margo.formats.grammars import read_grammar
 from margo.formats.models import read_model
 from margo.formats.transcripts import read_transcripts
+from margo.model.automaton import Automaton, Way
 from margo.model.ngram import END, START, kneser_ney
 from margo.runtime import record
 from margo.tasks import passes, speech
 from runs import go, run_step
 
+# as HParse writes SENT-START w0 { w1 | w2 } [ w0 ] SENT-END
+NET = """VERSION=1.0
+N=7 L=9
+I=0 W=SENT-END
+I=1 W=w0
+I=2 W=w1
+I=3 W=w2
+I=4 W=!NULL
+I=5 W=w0
+I=6 W=SENT-START
+J=0 S=6 E=5
+J=1 S=5 E=4
+J=2 S=4 E=2
+J=3 S=4 E=3
+J=4 S=2 E=4
+J=5 S=3 E=4
+J=6 S=4 E=1
+J=7 S=1 E=0
+J=8 S=4 E=0
+"""
 RULES = "#JSGF V1.0;\npublic <all> = w0 (w1 | w2)* [w0];\n"
 
 
@@ -57,6 +81,19 @@ def test_decoding_by_another_grammar(root, folders, tmp_path):
     (folders / "bad.jsgf").write_text(RULES.replace("w2", "w9"))
     with pytest.raises(MargoError, match="line 2, column 25: w9 is not a word of the model"):
         heard(root, folders, tmp_path / "bad", lm=folders / "bad.jsgf")
+
+
+def test_a_word_network_is_a_grammar_as_rules_are(root, folders, tmp_path):
+    (tmp_path / "wdnet").write_text(NET)
+    table = read_grammar(tmp_path / "wdnet", ("w0", "w1", "w2"))
+    rules = Automaton(table["states"], table["start"], [Way(*way) for way in table["ways"]])
+    for string in (string for size in range(1, 6) for string in product(("w0", "w1", "w2"), repeat=size)):
+        assert (rules.string_score(string) == 0) == follows(string)
+    assert heard(root, folders, tmp_path / "net", lm=tmp_path / "wdnet") == heard(
+        root, folders, tmp_path / "rules", lm=folders / "rules.jsgf")  # fmt: skip
+    (tmp_path / "wdnet").write_text(NET.replace("W=w2", "W=w9"))
+    with pytest.raises(MargoError, match="wdnet: .*\n?.*w9 is not a word of the model"):
+        heard(root, folders, tmp_path / "bad", lm=tmp_path / "wdnet")
 
 
 def test_models_are_trained_under_rules(folders, tmp_path):

@@ -88,8 +88,11 @@ def test_units_in_context_and_transforms_go_all_the_way(root, folders, tmp_path)
                         penalties=("none",))[0][0] for folder in (tmp_path / "new", tmp_path / "sat"))  # fmt: skip
     assert after["objective"] > before["objective"]  # adapted features fit the model better
     adapted_and_not_are_told_apart(root, tmp_path)
-    with pytest.raises(MargoError, match="were made otherwise than the model expects"):
+    said = "the features have gone through transform [0-9a-f]{16} .transform_features., expected no transform"
+    with pytest.raises(MargoError, match=said):
         run_step(root, "transform_features", tmp_path / "2", transform=tmp_path / "lda", data=tmp_path / "new" / "dev")
+    with pytest.raises(MargoError, match="have gone through no transform .*, expected transform [0-9a-f]{16}"):
+        run_step(root, "decode", tmp_path / "3", model=tmp_path / "lda_1", data=(folders / "dev",))
 
 
 def test_neighbours_in_other_words_go_all_the_way(root, folders, tmp_path):
@@ -129,17 +132,24 @@ def test_questions_and_gaussians_as_in_kaldi(root, folders, tmp_path):
 
 
 def adapted_and_not_are_told_apart(root, place):
-    """A model of adapted features refuses those that are not, and the other way round; so does a start from a model
-    that they were not adapted to. Adapted again along the paths of adapted ones, they fit the model of these."""
+    """A model of adapted features refuses those that are not, and the other way round, unless it is the model that they
+    were adapted to, which they fit better. Adapted again along the paths of adapted ones, they fit the model of these.
+    """
     plain, adapted = place / "new" / "dev", place / "sat" / "dev"
     refused = "fmllr is {}, expected {}".format
     mark = repr(speech.read(adapted).features["fmllr"])
     for model, data, said in ((place / "new" / "out", adapted, refused(mark, "'absent'")),
-                              (place / "lda_1", adapted, refused(mark, "'absent'")),
                               (place / "sat" / "out", plain, refused("'absent'", mark))):  # fmt: skip
         with pytest.raises(MargoError, match=said):
             run_step(root, "align", place / "refused", model=model, data=data)
     run_step(root, "align", place / "taken", model=place / "sat" / "out", data=adapted)
+    for name, data in (("plain", plain), ("own", adapted)):
+        run_step(root, "decode", place / name, model=place / "lda_1", data=(data,))
+    before, after = (np.loadtxt(place / name / "dev" / "scores", usecols=1).sum() for name in ("plain", "own"))
+    assert after > before
+    with pytest.raises(MargoError, match="own/dev/hyp: not of the utterances of .*train: [0-9]+ faults"):
+        run_step(root, "adapt_features", place / "not", model=place / "lda_1", data=place / "new" / "train",
+                 hyp=place / "own" / "dev")  # fmt: skip
     with pytest.raises(MargoError, match=refused(mark, "'absent'")):
         go(place / "sat", place / "other", "ml", init=place / "new" / "out", mixtures=1, penalties=("none",))
     for name in ("train", "dev"):
@@ -157,10 +167,12 @@ def test_words_without_pronunciation_are_told_skipped_or_spelled(folders, tmp_pa
     with pytest.raises(MargoError) as caught:
         lexicon_of(settings(folders, lexicon=tmp_path / "lexicon.txt"), data)
     assert f"w2: {count} times in {folders / 'train' / 'text'}" in str(caught.value)
-    spelled = lexicon_of(settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="grapheme"), data)
-    assert spelled["w2"] == ((("w", "2"), 0.0),)
+    spelling = settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="grapheme")
+    assert lexicon_of(spelling, data)["w2"] == ((("w", "2"), 0.0),)
     said = []
     step = SimpleNamespace(input_file=lambda path: path, say=said.append, name="train_ml")
+    assert usable(spelling, data, step).items == data.items
+    assert "said by their letters: 1 words of" in said[0] and said.pop().endswith(f"no pronunciation: w2 ({count})")
     kept = usable(settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="skip"), data, step)
     assert len(kept.items) == sum("w2" not in item.words for item in data.items) and f"w2 ({count})" in said[0]
     assert {*lexicon_of(settings(folders, lexicon=tmp_path / "lexicon.txt", unknown="skip"), kept)} == {"w0", "w1"}

@@ -1,5 +1,7 @@
 """Audio to words with a model's folder alone, also where large-margin training has given the model a dimension."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import soundfile
@@ -38,6 +40,21 @@ def test_an_augmented_model_recognises(tmp_path):
     assert wider["words"] == plain["words"] and wider["text"] in ("a", "b", "c")
     frames = (plain["score"] - wider["score"]) / (2 + 0.5 * np.log(2 * np.pi))
     assert frames > 40 and abs(frames - round(frames)) < 1e-3
+
+
+def test_a_recording_is_a_speaker_of_its_own(tmp_path):
+    """A model of features that are normalised by speaker hears a recording as one of those normalised by utterance."""
+    options, size = MfccOptions(cmvn="speaker"), 39
+    rng = np.random.default_rng(0)
+    for by in ("speaker", "utterance", "none"):
+        features = describe(replace(options, cmvn=by), 8000)
+        hmms = flat_start(whole_words("abc"), 3, np.zeros(size), np.full(size, 9.0), meta={"features": features})
+        hmms = hmms.with_pool(replace(hmms.pool, means=np.random.default_rng(1).normal(size=hmms.pool.means.shape)))
+        write_model(tmp_path / by / "model.npz", hmms)
+    samples = 100 * rng.normal(size=4000).astype(np.float32)
+    score = {by: Recogniser(tmp_path / by, 0.1).log_likelihood((samples, 8000))
+             for by in ("speaker", "utterance", "none")}  # fmt: skip
+    assert score["speaker"] == score["utterance"] != score["none"]
 
 
 def noises(rate, seconds):

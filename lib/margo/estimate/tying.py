@@ -8,6 +8,7 @@ one Gaussian a leaf. Copies that nobody has heard answer the same questions and 
 """
 
 import heapq
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -24,6 +25,7 @@ from margo.model.hmm import HmmSet, Pronunciation, Unit
 from margo.search.viterbi import viterbi
 
 EDGE = "#"  # the neighbour of a word's first and last unit, or of an utterance's, and beside silence
+IN_CONTEXT = re.compile(".+-.+[+].+")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,9 @@ def in_context(hmms: HmmSet, strings=None) -> tuple[HmmSet, dict[str, tuple[str,
 
     With ``strings`` of words neighbours in other words count, those that units have there; for others any copy is used.
     """
+    known = next((unit.name for unit in hmms.units if IN_CONTEXT.fullmatch(unit.name)), None)
+    if known or hmms.crossing is not None:
+        raise MargoError(f"units in context already{f', as {known}' * bool(known)}: expected a model of phones alone")
     named: dict[str, tuple[str, str, str]] = {}
     alone = (each for ways in hmms.lexicon.values() for way in ways for each in contexts(way.units))
     for each in chain(alone, contexts_across(hmms, strings or ())):

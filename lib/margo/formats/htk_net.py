@@ -1,5 +1,6 @@
 """HTK's word network (SLF), to and from a grammar's table."""
 
+import re
 import shlex
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
 from margo.formats.lexicon import SILENCE
-from margo.formats.reading import MOST, read_lines
+from margo.formats.reading import MOST, read_lines, read_text
 from margo.knobs import brief, real, whole
 from margo.model.automaton import END, Automaton, Way
 from margo.model.grammar import grammar, rules_grammar
@@ -60,6 +61,11 @@ def pair_table(hmms: HmmSet) -> np.ndarray:
     return pairs
 
 
+def is_net(path) -> bool:
+    """Whether the file begins as a word network does, behind comments: with its version, or numbers of nodes, arcs."""
+    return re.match(r"\s*(#.*\s+)*(VERSION|N)=", read_text(path)) is not None
+
+
 def read_net(path, words: tuple[str, ...], silent: set[str]) -> tuple[dict, bool]:
     """``(grammar's table, is silence obligatory somewhere?)`` of a word network over ``words``.
 
@@ -68,7 +74,7 @@ def read_net(path, words: tuple[str, ...], silent: set[str]) -> tuple[dict, bool
     """
     nodes, arcs = _lattice(path)
     unknown = sorted({word for word in nodes.values() if word not in {NULL, *words, *silent}})
-    refuse([f"{word} is not in the dictionary" for word in unknown], str(path), MOST)
+    refuse([f"{word} is not a word of the model" for word in unknown], str(path), MOST)
     ahead: dict = {node: [] for node in nodes}
     for start, end, value in arcs:
         ahead[start].append((end, value))

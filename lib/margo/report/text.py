@@ -140,7 +140,8 @@ def protocol(report: Report) -> str:
         rivals = {"versus": "maximum likelihood's", "versus_start": "those of the model that a system started from"}
         named = " and ".join(said for key, said in rivals.items() if any(key in row for row in report.rows))
         notes.append(f"p compares {compared} with {named}, at as many mixtures.")
-    blind = [step for step in report.steps if "chosen" in step and step["options"].get("dev", "") is None]
+    judges = [step["options"].get("dev", "") for step in report.steps if "chosen" in step]
+    blind = None in judges and not any(judges)  # an aligner beside systems that have a dev set may have none
     if blind:
         notes.append(BLIND + FOLDED * bool(report.weights) + ".")
     if any("unchanged" in row for row in report.rows):

@@ -16,6 +16,7 @@ from margo.errors import MargoError
 from margo.formats.reading import read_toml
 from margo.knobs import TRUTHS, flag, kind_of, limits, spoken, typed, value_faults
 
+NOTHING = (False, None, 0, "", (), "none", ("none",))  # values of an option that ask for nothing
 FILES, TRAINING, OTHERS, RUNNING = "files", "training", "settings", "running"  # headings of --help
 
 
@@ -93,7 +94,7 @@ def checked(declared, hint, value, convert, name: str) -> tuple[object, list[str
 
 
 def idle(declared: dict, values: dict, sources: list[dict]) -> list[str]:
-    """Options that were set (to something) but would not act, by what they need.
+    """Options that were set (to something, and not to none) but would not act, by what they need.
 
     ``sources`` are the defaults, the configuration files, the command line. An option may lie idle because of what a
     later source says: files are shared by several commands.
@@ -101,7 +102,9 @@ def idle(declared: dict, values: dict, sources: list[dict]) -> list[str]:
     place = {key: n for n, source in enumerate(sources) for key in source}
     faults = []
     for key, each in declared.items():
-        for other, wanted in each.metadata.get("needs", {}).items() if place[key] and values[key] else ():
+        if not place[key] or values[key] in NOTHING:
+            continue
+        for other, wanted in each.metadata.get("needs", {}).items():
             acts = values[other] in wanted if isinstance(wanted, tuple) else bool(values[other]) == wanted
             if not acts and place[key] >= place[other]:
                 faults.append(f"{shown(each)} {needed(other, wanted)}")

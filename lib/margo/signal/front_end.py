@@ -119,7 +119,10 @@ def options_of(record: dict, source: str = "feature record") -> MfccOptions:
 
 def same_features(expected: dict, given: dict, where: str = "features") -> None:
     """Raise MargoError naming every key in which two records of :func:`describe` differ, with both values; of
-    ready-made features, for a model of others, what would tell."""
+    features through another transform, or ready-made ones for a model of others, what they are."""
+    through, wanted = (f"transform {each['lda']}" if "lda" in each else "no transform" for each in (given, expected))
+    if through != wanted:
+        raise MargoError(f"{where} have gone through {through} (transform_features), expected {wanted}")
     if given.get("variant") == "given" != expected.get("variant"):
         raise MargoError(f"{where} came ready-made, and no record (mfcc.json) tells that they are what the model "
                          "expects: make them with make_mfcc, or put the mfcc.json of such features beside them")

@@ -62,12 +62,12 @@ class Aligned:
 ADAPTED = "fmllr"  # of a record of features: the model that each speaker's were mapped to
 
 
-def model_for(folder, speech: Speech, start: bool = False) -> HmmSet:
-    """The model in ``folder``, or file, once it is sure that ``speech`` has the features it was trained on; or, to
-    ``start`` speaker-adaptive training with, the same adapted to this very model, and then it is of these."""
+def model_for(folder, speech: Speech) -> HmmSet:
+    """The model in ``folder``, or file, once it is sure that ``speech`` has the features it was trained on; or the same
+    adapted to this very model, and then it is of these: to recognise adapted speakers, or train speaker-adaptively."""
     hmms = read_model(file_in(folder, "model.npz"))
     expected, given = hmms.meta.get("features", {}), speech.features
-    if start and given.get(ADAPTED) == mark_of(hmms):
+    if given.get(ADAPTED) == mark_of(hmms):
         hmms = replace(hmms, meta={**hmms.meta, "features": given})
         expected, given = unadapted(expected), unadapted(given)
     same_features(expected, given, f"{speech.folder}: the features")

@@ -96,21 +96,23 @@ def check_heard(path, words: dict, data: speech.Speech) -> None:
 
 
 def usable(options, data: speech.Speech, step) -> speech.Speech:
-    """``data`` without utterances that have unknown words, where these are to be skipped; they are told."""
+    """``data`` without utterances that have unknown words, where these are to be skipped; unknown words are told."""
     if options.lexicon is None or str(options.lexicon) == LETTERS:
         return data
     path = step.input_file(options.lexicon)
-    if options.unknown != "skip":
-        return data
     words = said_words(options)
     counts = unknown_words(data, words)
-    items = tuple(item for item in data.items if all(word in words for word in item.words))
+    if options.unknown == "error" or not counts:
+        return data
+    items, done = data.items, "said by their letters"
+    if options.unknown == "skip":
+        items = tuple(item for item in data.items if all(word in words for word in item.words))
+        done = f"{len(data.items) - len(items)} of {len(data.items)} utterances left out"
     if not items:
         raise MargoError(f"{path}: no utterance of {data.folder} has pronunciations of all its words")
-    if counts:
-        names = ", ".join(f"{word} ({count})" for word, count in [*counts.items()][:TOLD])
-        step.say(f"{step.name}: {len(data.items) - len(items)} of {len(data.items)} utterances left out: {len(counts)} "
-                 f"words of {data.folder / 'text'} have no pronunciation: {names}{', ...' * (len(counts) > TOLD)}")
+    names = ", ".join(f"{word} ({count})" for word, count in [*counts.items()][:TOLD])
+    step.say(f"{step.name}: {done}: {len(counts)} words of {data.folder / 'text'} have no pronunciation: {names}"
+             f"{', ...' * (len(counts) > TOLD)}")  # fmt: skip
     return replace(data, items=items)
 
 

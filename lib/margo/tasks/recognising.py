@@ -95,8 +95,8 @@ class Recogniser:
         if lm is not None:
             self.hmms = with_table(self.hmms, read_grammar(lm, self.hmms.words))
         self.options = options_of(self.hmms.meta.get("features", {}), str(path))
-        if self.options.cmvn == "speaker":
-            raise MargoError(f"{folder}: the model expects features normalised per speaker, which one file cannot give")
+        if self.options.cmvn == "speaker":  # whose other recordings are not known
+            self.options = replace(self.options, cmvn="utterance")
         self.graph = recognition_graph(self.hmms)
         self.scale, self.belief = confidence_of(self.hmms, path, confidence_scale)
         self.weighed = recognition_graph(weighed_grammar(self.hmms, self.scale))  # as the frames' scores are

@@ -202,8 +202,9 @@ class StartOptions(LexiconOptions, Knobs):
         "few, else Witten-Bell", ("auto", *SMOOTHINGS), needs={"grammar": ("bigram", "trigram")},
     )  # fmt: skip
     lm: Path | None = knob(
-        None, "language model, an ARPA file of 1- to 3-grams, or rules in JSGF", needs={"grammar": ("lm",)}
-    )
+        None, "language model, an ARPA file of 1- to 3-grams, rules in JSGF, or a word network of HTK",
+        needs={"grammar": ("lm",)},
+    )  # fmt: skip
     insertion_penalty: float | None = knob(
         None, "added to the score for every word, instead of what --penalties would choose", unit="nats",
         needs={"grammar": ("auto", "loop", *WEIGHED)},
@@ -231,7 +232,7 @@ def first_model(options, data: speech.Speech, where, step) -> HmmSet:
     """The model of ``--init``, its mixtures doubled if more are asked for; else one a word, flat or from labels."""
     weights = {"insertion_penalty": options.insertion_penalty, "scale": options.scale}
     if options.init:
-        hmms = passes.model_for(options.init, data, start=True)
+        hmms = passes.model_for(options.init, data)
         if options.pronunciations == "counted":
             hmms = reweighed(hmms, data, where)
         hmms = shaped(hmms, options.covariance)
