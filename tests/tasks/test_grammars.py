@@ -9,6 +9,7 @@ from contests import feature_folders
 from margo.errors import MargoError
 from margo.formats.arpa import read_arpa
 from margo.formats.grammars import read_grammar
+from margo.formats.htk_net import is_net
 from margo.formats.models import read_model
 from margo.formats.transcripts import read_transcripts
 from margo.model.automaton import Automaton, Way
@@ -134,3 +135,11 @@ def test_a_language_model_from_transcripts(root, folders, tmp_path, order):
     found = record.read(tmp_path / "lm")["perplexity"]
     assert found["value"] == pytest.approx(np.exp(-np.mean(values)), rel=1e-6)
     assert (found["words"], found["unknown"]) == (len(values), unknown)
+
+
+def test_what_a_file_is_is_seen_at_once_whatever_its_comments(tmp_path):
+    """Comments before a network are passed over in one way only; in any of 2^60 this would not end."""
+    path = tmp_path / "rules"
+    for text, net in ((NET, True), (f"# HParse #1\n\n# again\n  {NET}", True), (RULES, False), ("# " * 60 + "x", False)):
+        path.write_text(text)
+        assert is_net(path) == net

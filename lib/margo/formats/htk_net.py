@@ -63,7 +63,7 @@ def pair_table(hmms: HmmSet) -> np.ndarray:
 
 def is_net(path) -> bool:
     """Whether the file begins as a word network does, behind comments: with its version, or numbers of nodes, arcs."""
-    return re.match(r"\s*(#.*\s+)*(VERSION|N)=", read_text(path)) is not None
+    return re.match(r"\s*(#[^\n]*\n\s*)*(VERSION|N)=", read_text(path)) is not None
 
 
 def read_net(path, words: tuple[str, ...], silent: set[str]) -> tuple[dict, bool]:
