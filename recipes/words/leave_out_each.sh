@@ -12,7 +12,8 @@ done < <(while read -r _ speaker; do echo "$speaker"; done < "$train/utt2spk" | 
 
 if (( stage <= 7 )); then
     for n in "${!speakers[@]}"; do
-        MARGO_TRIAL=true start_job bash "$0" "$@" --leave-out "${speakers[n]}" --exp "${runs[n]}" --stop-stage $(( stop_stage < 7 ? stop_stage : 7 ))
+        MARGO_TRIAL=true start_job bash "$0" "$@" --leave-out "${speakers[n]}" --exp "${runs[n]}" \
+            --stop-stage $(( stop_stage < 7 ? stop_stage : 7 ))
         await "$!" || exit
     done
 fi

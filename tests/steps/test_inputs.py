@@ -106,7 +106,7 @@ def test_a_swapped_model_is_refused_and_taken_once_it_is_nobodys(root, exp, tmp_
     write_model(path, replace(hmms, pool=replace(hmms.pool, means=hmms.pool.means + 1)))
     with pytest.raises(MargoError, match=r"ml_1 is not what train_ml left there \(model.npz was changed\)") as error:
         decode(root, exp, tmp_path / "out")
-    advice = f"remove {exp / 'ml_1' / 'step.json'} to take it as it is, or run stage 2 again (--stage 2)"
+    advice = f"remove {exp / 'ml_1' / 'step.json'} to take it as it is, or run train_ml again, or in a recipe run"
     assert advice in str(error.value)
     (exp / "ml_1" / "step.json").unlink()
     decode(root, exp, tmp_path / "out")

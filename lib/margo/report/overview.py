@@ -75,7 +75,7 @@ def stages(exp: Path, systems: Systems) -> tuple[list[str], list[str]]:
 
 
 def rates(rows: list[dict], task: str | None, metric: str) -> list[str]:
-    """A table of per cent by set, and the best of them: chosen on dev, else on train, since test sets choose nothing."""
+    """A table of per cent by set, and the best of them: chosen on dev or else train, as test sets choose nothing."""
     sets = [which for which in reversed(SETS) if any(row["set"] == which for row in rows)]
     names = list(dict.fromkeys((row["system"], row["mixtures"]) for row in rows))
     values = {(row["system"], row["mixtures"], row["set"]): row["percent"] for row in rows}
