@@ -113,8 +113,9 @@ def main(names: list[str]) -> int:
             entry |= {"load": os.getloadavg()[0], "module": name}
             print(json.dumps(entry), flush=True)
             results.append(entry)
-    kept = [entry for entry in held if names and entry["module"] not in names]
-    RESULTS.write_text(json.dumps(sorted(kept + results, key=itemgetter("module")), indent=1))
+        others = modules.keys() - {entry["module"] for entry in results}
+        kept = [entry for entry in held if entry["module"] in others]  # written now, lest a run that is ended lose it
+        RESULTS.write_text(json.dumps(sorted(kept + results, key=itemgetter("module")), indent=1))
     print(f"{len(results)} entries in {RESULTS} after {time.perf_counter() - began:.0f} s")
     lost = losses(held, results)
     for line in lost:

@@ -1,4 +1,5 @@
-"""How far it goes: reading many utterances, memory of passes over long corpora, workers, and growth over two decades.
+"""How far it goes: reading many utterances, workers, large-margin programs, and growth over two decades; passes over
+long corpora, of which benchmarks/memory.py compares the memory.
 
 Everything is synthetic: utterances of ten seconds drawn from a model of connected words, an hour of them, listed again
 and again under other names where more hours are asked for. Each measurement runs in a process of its own, so that its
@@ -14,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ import numpy as np
 
 HOURS = (1, 100)
 SECONDS, FRAMES, DIMENSION, SPOKEN = 10, 1000, 39, 4  # of an utterance; words that are spoken slowly
-CRITERIA = ("ml", "mce", "mmi", "lme")
 MINUTES, MIXTURES = 60, 8  # of the pass that workers share, and of its model
 WORKERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PAIRS, MEMORY_OF_PAIRS = 1_000_000, 4000  # and megabytes
@@ -33,8 +32,6 @@ NETWORK = 1e9 / 8  # bytes a second of a cluster's network, 1 Gbit/s, for the si
 
 def entries():
     yield reading(100_000)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # processes on cores of their own
-        yield from pool.map(memory, CRITERIA)
     yield from workers()
     yield million()
     yield from growth()

@@ -621,6 +621,47 @@ def run_cases() -> dict[str, Case]:
     }
 
 
+def task_cases() -> dict[str, Case]:
+    """What tasks keep for themselves."""
+    import kaldiio
+
+    from margo.formats.atomic import write_npz
+    from margo.gaussian.pool import GaussianPool
+    from margo.kernel.pairs import PairSystem, to_arrays
+    from margo.tasks import labels, mixture_kernels, speech, transforming, warping, word_kernels
+
+    splicing = transforming.Splicing(2, 1, 1)
+    prior = GaussianPool(np.arange(8.0).reshape(4, 2), np.ones((4, 2)), np.log(np.full(4, 0.5)), np.array([0, 2, 4]))
+    system = to_arrays(PairSystem("llr", prior, [prior], np.ones((1, 1)), np.ones(1)))
+    kernel = {"format": mixture_kernels.FORMAT, "space": "llr", "runs": 1, "files": 1, "mixtures": 2}
+    arrays = {f"{stage}0_{name}": value for stage in ("initial", "final") for name, value in system.items()}
+    words = {f"{stage}0_{part}": np.ones(3) for stage in ("initial", "final") for part in word_kernels.PARTS}
+    line = b'{"run": 0, "pair": [0, 1], "objective": 1.5, "margin": 0.25, "support": 3}\n'
+    x = packed(lambda path: kaldiio.save_ark(str(path), {"u1": np.ones((4, 3), np.float32)}))
+    folder = {"text": b"u1 one two\n", "utt2spk": b"u1 s1\n", "feats.scp": b"u1 f.ark:3\n", "f.ark": x,
+              "mfcc.json": b'{"variant": "given", "dimension": 3}'}  # fmt: skip
+    npz = {
+        "read_transform": (transforming.NAME, lambda path: transforming.write_transform(
+            path, np.ones((2, 6)), splicing, {"variant": "given", "dimension": 2}), transforming.read_transform),
+        "mixture_kernels.read_systems": ("model.npz", lambda path: write_npz(path, kernel, arrays),
+                                         lambda place: len(mixture_kernels.read_systems(place)[1])),
+        "read_pairs": ("kernels.npz", lambda path: write_npz(
+            path, {"format": word_kernels.FORMAT, "space": "llr", "per_frame": True}, words),
+            lambda place: word_kernels.read_pairs(place, 2)),
+    }  # fmt: skip
+    return {
+        name: Case({target: packed(write)}, target, read, "npz") for name, (target, write, read) in npz.items()
+    } | {
+        "read_warps": Case({warping.NAME: b'{"warps": {"s1": 1.05, "s2": 0.9}}'}, warping.NAME, warping.read_warps),
+        "read_lines": Case({"pairs.jsonl": 3 * line}, "pairs.jsonl", mixture_kernels.read_lines),
+        "read_segments": Case({"a.ctm": b"u1 1 0.1 0.3 one\nu1 1 0.4 0.2 two\n"}, "a.ctm",
+                              lambda place: labels.read_segments(place / "a.ctm")),
+        **{f"speech.read {name}": Case(folder, name, lambda place: speech.load(speech.read(place).items), kind,
+                                       loose=True)
+           for name, kind in (("text", "text"), ("feats.scp", "text"), ("mfcc.json", "text"), ("f.ark", "bytes"))},
+    }  # fmt: skip
+
+
 def report_cases() -> dict[str, Case]:
     """A whole run, each of its files spoilt, and its report made."""
     from margo.report.collect import collect
@@ -655,7 +696,8 @@ def report_cases() -> dict[str, Case]:
 
 
 def all_cases() -> dict[str, Case]:
-    return audio_cases() | table_cases() | model_cases() | speech_cases() | run_cases() | report_cases()
+    own = task_cases()
+    return audio_cases() | table_cases() | model_cases() | speech_cases() | own | run_cases() | report_cases()
 
 
 # -- running -----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Nothing outside the folder to write is written or removed, whatever names come from data and from others' records."""
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from contests import feature_folders
 from margo.errors import MargoError
 from margo.formats import datadir, features
 from margo.formats.atomic import LONGEST, SUFFIX, file_name
+from margo.runtime.lock import at_work, holder
 from margo.runtime.step import Step
 from runs import run_step
 
@@ -31,6 +33,23 @@ def test_outputs_stay_in_the_folder(tmp_path):
     for name in ("../x", "/x", "a/../../x"):
         with pytest.raises(MargoError, match="leads out of"):
             step.output(name)
+
+
+@pytest.mark.parametrize("name", ["started.json", "step.log"])
+def test_what_a_step_keeps_open_is_no_link_and_no_pipe(name, tmp_path):
+    outside, out = tmp_path / "theirs", tmp_path / "out"
+    outside.write_text("theirs")
+    out.mkdir()
+    (out / name).symlink_to(outside)
+    with pytest.raises(MargoError, match=f"{name}: is a link"):
+        Step("do_things", type("Options", (), {"out": out})(), []).begin()
+    assert outside.read_text() == "theirs"
+    (out / name).unlink()
+    os.mkfifo(out / name)
+    with pytest.raises(MargoError, match=f"{name}: is a link, a pipe"):
+        Step("do_things", type("Options", (), {"out": out})(), []).begin()
+    if name == "started.json":
+        assert holder(out) == {} and not at_work(out)
 
 
 def test_names_from_data_are_names_of_one_file():

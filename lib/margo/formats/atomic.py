@@ -5,10 +5,12 @@ import json
 import math
 import os
 import re
+import stat
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from margo.errors import MargoError
 from margo.formats.reading import check_inflation, fitting, json_value, open_file, reading, size_of
 
 SUFFIX = ".margo-tmp"  # of files that are being written
@@ -44,6 +46,21 @@ def atomic(path, mode: str = "w"):
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def open_own(path):
+    """``path`` open to be read and appended to, made where it is absent; a link, a pipe or a device, by which somebody
+    else's file would be changed, is refused."""
+    file = -1
+    with suppress(OSError):  # what else is wrong with it open() says
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    if file >= 0 and stat.S_ISREG(os.fstat(file).st_mode):
+        return os.fdopen(file, "a+", encoding="utf-8")
+    if file >= 0:
+        os.close(file)
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise MargoError(f"{path}: is a link, a pipe or a folder, expected a file or none")
+    return open(path, "a+", encoding="utf-8")
 
 
 def write_text(path, text: str) -> None:

@@ -37,7 +37,7 @@ def write_ark(ark, scp, items, *, allow_missing: bool = False) -> dict[str, int]
     if ark.parent.resolve() != scp.parent.resolve():
         raise MargoError(f"{scp}: not in the folder of its archive {ark}")
     offsets: dict[str, int] = {}
-    columns = None
+    columns, place = None, ark.resolve()
     with atomic(scp) as list_file, atomic(ark, "wb") as file:
         for name, array in items:
             array = np.asarray(array)
@@ -45,7 +45,7 @@ def write_ark(ark, scp, items, *, allow_missing: bool = False) -> dict[str, int]
             refuse(_unwritable(name, array, columns, offsets, allow_missing), str(ark))
             file.write(name.encode() + b" ")
             offsets[name] = file.tell()
-            list_file.write(f"{name} {ark.resolve()}:{offsets[name]}\n")
+            list_file.write(f"{name} {place}:{offsets[name]}\n")
             file.write(_encode(array))
         if not offsets:
             raise MargoError(f"{ark}: nothing to write")

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from margo.errors import MargoError
+from margo.formats.atomic import open_own
+from margo.formats.reading import open_file, read_json
 
 NAME = "started.json"
 
@@ -21,7 +23,7 @@ def take(folder: Path, step: str, argv: list[str]):
     """The open file that holds ``folder`` for this process; refuses, and names the holder, where another has it."""
     path = folder / NAME
     while True:
-        file = open(path, "a+", encoding="utf-8")  # noqa: SIM115 (open to the end)
+        file = open_own(path)
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
@@ -43,18 +45,16 @@ def take(folder: Path, step: str, argv: list[str]):
 
 def holder(folder) -> dict | None:
     """What ``started.json`` of ``folder`` says; {} where it says nothing, None where there is none."""
+    path = Path(folder) / NAME
     try:
-        facts = json.loads((Path(folder) / NAME).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return facts if isinstance(facts, dict) else {}
+        return read_json(path, shape=dict)
+    except MargoError:
+        return {} if os.path.lexists(path) else None
 
 
 def at_work(folder: Path) -> bool:
     """Does another process hold ``folder``? Not to be asked of one's own: to look at its file gives it up."""
-    with suppress(OSError), open(folder / NAME, encoding="utf-8") as file:
+    with suppress(MargoError, OSError), open_file(folder / NAME) as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):

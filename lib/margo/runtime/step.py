@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from margo.errors import MargoError
-from margo.formats.atomic import SUFFIX
+from margo.formats.atomic import SUFFIX, open_own
 from margo.formats.systems import HOME, models_in, read_systems
 from margo.knobs import Knobs, knob
 from margo.runtime import lock, record
@@ -200,7 +200,7 @@ class Step:
         # ask whether they may (margo.runtime.epochs).
         if not isinstance(self.options, Trainer):
             record.forget(self.out)
-        self._log = open(self.out / "step.log", "a", encoding="utf-8")  # noqa: SIM115 (open to the end)
+        self._log = open_own(self.out / "step.log")
         self.log(f"{self.name} {' '.join(self.argv)}")
 
     def remove_leftovers(self) -> None:

@@ -157,6 +157,17 @@ def write_systems(path, meta: dict, arrays: dict[str, np.ndarray]) -> None:
     write_npz(path, {"format": FORMAT, **meta}, arrays)
 
 
+def check_numbers(arrays: dict[str, np.ndarray], dimensions: int | None = None) -> None:
+    """Refuse arrays of anything but finite reals, variances that are not positive, and other ``dimensions``."""
+    for name, array in arrays.items():
+        most = np.finfo(np.float32).max
+        least = -np.inf if name.endswith("log_weights") else 1 / most if name.endswith("variances") else -most
+        good = array.dtype.kind == "f" and dimensions in (None, array.ndim)
+        if not good or not ((array >= least) & (array <= most)).all():
+            raise ValueError(f"{name} is {array.dtype} {array.shape} with {array.ravel()[:2]}, expected finite numbers"
+                             + ", variances above 0" * name.endswith("variances"))  # fmt: skip
+
+
 def read_systems(folder) -> tuple[dict, list[tuple[pairs.PairSystem, pairs.PairSystem]]]:
     """``(meta, [(initial, trained) of each run])`` of a model folder."""
     path = Path(folder) / "model.npz"
@@ -165,9 +176,12 @@ def read_systems(folder) -> tuple[dict, list[tuple[pairs.PairSystem, pairs.PairS
 
     def system(prefix):
         own = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
-        return pairs.from_arrays(meta["space"], own)
+        made = pairs.from_arrays(meta["space"], own)
+        made.decide(np.zeros((1, made.prior.dimension)))  # what does not fit together shows
+        return made
 
     with reading(path, "a model of train_kernel"):
+        check_numbers(arrays)
         return meta, [(system(f"initial{run}_"), system(f"final{run}_")) for run in range(meta["runs"])]
 
 

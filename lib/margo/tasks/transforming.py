@@ -95,8 +95,9 @@ def read_transform(folder) -> tuple[np.ndarray, Splicing, dict]:
     fitting(path, meta, SHAPE, "a transform")
     splicing, matrix = Splicing(meta["columns"], meta["left"], meta["right"]), arrays.get("matrix", np.empty(0))
     width = splicing.columns * (splicing.left + 1 + splicing.right)
-    if matrix.ndim != 2 or matrix.shape[1] != width or not np.isfinite(matrix).all():
-        raise MargoError(f"{path}: matrix has shape {matrix.shape}, expected finite numbers, {width} columns")
+    fits = matrix.ndim == 2 and len(matrix) and matrix.shape[1] == width and min(meta["left"], meta["right"]) >= 0
+    if not fits or matrix.dtype.kind != "f" or not (np.abs(matrix) <= np.finfo(np.float32).max).all():
+        raise MargoError(f"{path}: matrix is {matrix.dtype} {matrix.shape}, expected finite numbers, {width} columns")
     return matrix, splicing, meta["source"]
 
 

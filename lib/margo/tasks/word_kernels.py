@@ -19,7 +19,7 @@ from margo.model.hmm import HmmSet
 from margo.runtime.parallel import map_chunks
 from margo.search.nbest import nbest
 from margo.tasks import speech
-from margo.tasks.mixture_kernels import tracks_of
+from margo.tasks.mixture_kernels import check_numbers, tracks_of
 from margo.tasks.passes import alignments, best_paths
 
 FORMAT = "margo-word-kernel-2"
@@ -253,4 +253,5 @@ def read_pairs(folder, n_words: int) -> tuple[dict, list[tuple]]:
         return WordPair(*(arrays[f"{stage}{number}_{part}"] for part in PARTS))
 
     with reading(path, "a model of train_word_kernel"):
+        check_numbers(arrays, dimensions=1)
         return meta, [(pair, machine("initial", n), machine("final", n)) for n, pair in enumerate(pairs(n_words))]

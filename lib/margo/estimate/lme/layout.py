@@ -125,21 +125,19 @@ def _stored(problem: Problem, dtype, of_counts: float, of_gradients) -> tuple:
     for place in _places(problem):
         gaussian = problem.gaussian[place]
         order = np.argsort(gaussian, kind="stable")
-        gaussian, pair = gaussian[order], problem.pair[place][order]
-        count = problem.counts[place][order] * of_counts
-        gradient = problem.gradients[place][order].astype(dtype, copy=False)
-        gradient *= of_gradients
-        found, first = np.unique(gaussian, return_index=True)
-        for k, i, j in zip(found, first, [*first[1:], len(gaussian)]):
+        pair, count, gradient = problem.pair[place], problem.counts[place] * of_counts, problem.gradients[place]
+        found, first = np.unique(gaussian[order], return_index=True)
+        for k, own in zip(found, np.split(order, first[1:])):
             at = int(where[k])
-            for rows, values in ((pairs, pair), (counts, count), (gradients, gradient)):
-                rows[at:] = values[i:j]
-            where[k] += j - i
+            pairs[at:], counts[at:] = pair[own], count[own]
+            gradients[at:] = gradient[own].astype(dtype, copy=False) * of_gradients
+            where[k] += len(own)
     return used, offsets, pairs, counts, gradients
 
 
 def _places(problem: Problem) -> list[slice]:
-    return [slice(start, start + RUN) for start in range(0, len(problem.gradients), RUN)]
+    step = 4 * RUN  # the more at a time, the fewer pieces are written
+    return [slice(start, start + step) for start in range(0, len(problem.gradients), step)]
 
 
 def pull(layout: Layout, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from margo.errors import refuse
 
-CHUNK = 1 << 11  # entries that are looked at together
+CHUNK = 1 << 12  # entries that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
