@@ -19,6 +19,7 @@ with_sweep "0.004 0.02 0.1 0.5"
 parse_options "$@"
 declare -A kept=([eset]=BCDEGPTVZ [all]=ABCDEFGHIJKLMNOPQRSTUVWXYZ)
 [ -n "${kept[$letters]-}" ] || usage_error "--letters is '$letters', expected eset or all"
+if [ "$letters" = all ]; then figures=""; fi  # the paper's are of the E-set
 
 make_data() {
     corpus_or_embedded --letters "$letters"
