@@ -336,7 +336,7 @@ def test_pipes_only_where_allowed(tmp_path, samples):
     command = f"cat {tmp_path / 'a.wav'} |"
     assert np.array_equal(read_recording(command, allow_pipes=True)[0], samples)
     assert np.array_equal(read_recording(str(tmp_path / "a.wav"))[0], samples)
-    with pytest.raises(MargoError, match="not run unless"):
+    with pytest.raises(MargoError, match="with --allow-pipes true only"):
         read_recording(command)
     with pytest.raises(MargoError, match="status 3 .broken"):
         read_recording("echo broken >&2; exit 3 |", allow_pipes=True)

@@ -230,7 +230,7 @@ def test_a_transform_of_another_dimension_is_told(root, folders, tmp_path):
     meta, arrays = read_npz(tmp_path / "lda" / "transform.npz")
     (tmp_path / "other").mkdir()
     write_npz(tmp_path / "other" / "transform.npz", meta, {"matrix": arrays["matrix"][:, 1:]})
-    with pytest.raises(MargoError, match=f"matrix has shape .2, {dimension - 1}., expected .* {dimension} columns"):
+    with pytest.raises(MargoError, match=f"matrix is float64 .2, {dimension - 1}., expected .* {dimension} columns"):
         run_step(root, "transform_features", tmp_path / "1", transform=tmp_path / "other", data=folders / "dev")
     wider = {**meta, "columns": dimension + 1, "source": {**meta["source"], "dimension": dimension + 1}}
     write_npz(tmp_path / "other" / "transform.npz", wider, {"matrix": np.ones((2, dimension + 1))})

@@ -13,6 +13,7 @@ from margo.estimate import ml, mmi, paths
 from margo.estimate.mce import MceOptions
 from margo.estimate.mmi import MmiOptions
 from margo.formats.models import read_model, write_model
+from margo.gaussian.likelihood import log_likelihoods, scorer
 from margo.model.grammar import grammar, string_score, weights_of, with_grammar, with_weights
 from margo.model.graph import align_graph
 from margo.runtime import record
@@ -202,8 +203,8 @@ def test_margins_hold_the_grammar_of_reference_and_competitors(kind, monkeypatch
         return values
 
     hmms, data = task(5, kind, utterances=12)
-    some = [list(h.names) for h in paths.nbest(paths.recognition_graph(hmms), paths.log_likelihoods(
-        paths.searcher(hmms).compiled, data[0][1]), 4)]  # fmt: skip
+    scores = log_likelihoods(paths.searcher(hmms).compiled, data[0][1])
+    some = [list(h.names) for h in paths.nbest(paths.recognition_graph(hmms), scores, 4)]
     listed = {name: [words, *map(tuple, some)] for name, _, words in data}
 
     def law():
@@ -232,7 +233,7 @@ def test_mmi_under_large_penalties(penalty, kappa):
         totals, best = [], []
         for string in strings:
             graph = align_graph(hmms, string)
-            scores = paths.log_likelihoods(paths.scorer(hmms.pool, graph.states, np.float64), x)
+            scores = log_likelihoods(scorer(hmms.pool, graph.states, np.float64), x)
             path = viterbi(graph, scores)
             best.append(path.score + penalty * len(string) if path else -np.inf)
             total = posteriors(graph, scores, scale=kappa).log_likelihood[0] if path else -np.inf
