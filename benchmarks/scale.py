@@ -322,7 +322,7 @@ def growth() -> list[dict]:
         sizes = list(seconds)
         slope = float(np.polyfit(np.log(sizes), np.log(list(seconds.values())), 1)[0])
         found.append(entry(f"growth: {name}, {sizes[0]:g} to {sizes[-1]:g}", seconds[sizes[-1]],
-                           exponent=round(slope, 3), seconds=seconds))  # fmt: skip
+                           exponent=round(slope, 3), by_size=seconds))  # fmt: skip
     return found
 
 
