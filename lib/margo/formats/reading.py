@@ -257,8 +257,10 @@ def read_keyed(path, fault) -> dict[str, tuple[int, str]]:
     that is there already, ``fault(kind, number, words)`` is told.
     """
     table: dict[str, tuple[int, str]] = {}
-    for number, raw in enumerate(read_bytes(path).removeprefix(MARK.encode()).split(b"\n"), start=1):
-        if words := not_text(raw) or lone_return(raw):
+    held = read_bytes(path).removeprefix(MARK.encode())
+    plain = b"\r" not in held and not not_text(held)  # as a whole: nothing to be looked for line by line
+    for number, raw in enumerate(held.split(b"\n"), start=1):
+        if words := "" if plain else not_text(raw) or lone_return(raw):
             fault("not text", number, words)
             continue
         key, *rest = raw.decode().strip().split(maxsplit=1) or [""]
