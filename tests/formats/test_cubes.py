@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+import tifffile
 from scipy.io import savemat
 
 from margo.errors import MargoError
@@ -24,7 +25,6 @@ def test_npy_and_mat_hold_the_same(tmp_path):
 
 
 def test_bands_come_last_whatever_a_tiff_says(tmp_path):
-    tifffile = pytest.importorskip("tifffile")
     cube = np.arange(3 * 10 * 11, dtype=np.uint16).reshape(3, 10, 11)
     tifffile.imwrite(tmp_path / "cube.tif", cube, photometric="minisblack")
     np.save(tmp_path / "labels.npy", np.ones((10, 11), int))
@@ -33,7 +33,6 @@ def test_bands_come_last_whatever_a_tiff_says(tmp_path):
 
 @pytest.mark.parametrize("compression", [None, "zlib"])
 def test_a_tiff_that_is_cut_off_or_declares_gigabytes_is_refused(compression, tmp_path):
-    tifffile = pytest.importorskip("tifffile")
     path = tmp_path / "cube.tif"
     cube = np.random.default_rng(0).integers(1, 9, (6, 40, 50)).astype(np.int16)
     tifffile.imwrite(path, cube, photometric="minisblack", compression=compression, metadata=None)
