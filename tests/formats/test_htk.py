@@ -113,6 +113,8 @@ def test_master_label_files(tmp_path):
         "x": [Label("yes", 0, 100, ("-3.5",)), Label("no", 100, 200)],
         "y": [Label("yes"), Label("7")],
     }
+    (tmp_path / "q.mlf").write_text("""#!MLF!#\n"*/x.lab"\n0 9 \\'cause -1\n"7"\n\\"q\ndon't\n.\n""")
+    assert read_mlf(tmp_path / "q.mlf") == {"x": [Label("'cause", 0, 9, ("-1",)), *map(Label, ("7", '"q', "don't"))]}
     (tmp_path / "b.mlf").write_text('#!MLF!#\n"*/x.rec"\n.\nyes\n')
     with pytest.raises(MargoError, match="b.mlf:4: a label outside any file: yes"):
         read_mlf(tmp_path / "b.mlf")

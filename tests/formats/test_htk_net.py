@@ -31,9 +31,9 @@ def model(kind="loop", **how):
 )  # fmt: skip
 def test_a_grammar_written_is_read_again(tmp_path, kind, how):
     hmms = model(kind, **how)
-    write_lexicon(tmp_path / "dict", hmms.lexicon, hmms.silence)
+    write_lexicon(tmp_path / "dict", hmms.lexicon, hmms.silence, htk=True)
     write_net(tmp_path / "net", hmms)
-    words, silent = read_lexicon(tmp_path / "dict")
+    words, silent = read_lexicon(tmp_path / "dict", htk=True)
     assert words == hmms.lexicon and list(silent.values()) == [(hmms.silence,)]
     again, obligatory = read_net(tmp_path / "net", hmms.words, set(silent))
     assert not obligatory
@@ -70,7 +70,7 @@ def test_words_that_may_follow_each_other(tmp_path):
         ([NULL, NULL, "yes"], ["S=0 E=2", "S=1 E=2"], "2 nodes without an arc into them, expected one"),
         ([NULL, "yes"], ["S=0 E=1 W=yes"], "words or scores on arcs"),
         ([NULL, "yes"], ["S=0 E=1 l=1e300"], "line 5: 'J=0 S=0 E=1 l=1e300', expected I= W="),
-        ([NULL, '"yes'], ["S=0 E=1"], "line 4"),
+        ([NULL, '"yes'], ["S=0 E=1"], "line 4: .*a quote that is not closed"),
         ([NULL, "yes\nI=1 W=no"], ["S=0 E=1"], "line 5: node 1 is there already"),
         ([NULL, "yes L=sub"], ["S=0 E=1"], "sub-networks are not read"),
         ([NULL, "yes"], ["S=0 E=1\nbase=0"], "line 6: base 0, expected more than 0, not 1"),
@@ -82,6 +82,15 @@ def test_networks_that_are_refused(tmp_path, words, arcs, said):
     (tmp_path / "net").write_text(lattice(words, arcs))
     with pytest.raises(MargoError, match=said):
         read_net(tmp_path / "net", ("yes", "no"), set())
+
+
+def test_strings_and_comments_are_htks(tmp_path):
+    """A # within a value is of the word, one where a name could stand begins a comment; 'a' and "a" are a."""
+    text = lattice(["don't # W=no", "W=no", "\\'cause", "'a#b'  # last"], ["S=0 E=1", "S=1 E=2", "S=2 E=3"])
+    (tmp_path / "net").write_text(text)
+    words = ("don't", "W=no", "'cause", "a#b")
+    table, _ = read_net(tmp_path / "net", words, set())
+    assert [row.index(0) for row in table["log_bigram"]] == [1, 2, 3, 4, 0]
 
 
 def test_a_network_may_begin_with_a_word(tmp_path):

@@ -3,6 +3,7 @@
 import re
 import runpy
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from margo.errors import MargoError
 from margo.formats.htk import read_mlf
 from margo.formats.models import read_model, write_model
-from margo.model.grammar import with_grammar
+from margo.model.grammar import grammar, with_grammar
+from margo.model.hmm import flat_start, whole_words
 from margo.tasks.htk_exchange import KEPT, copy, export_model, import_model, kept_names, labels, parameter_paths
 
 
@@ -141,6 +143,22 @@ def test_hvites_weights_stay_beside_a_network_that_is_given_back(htk, tmp_path, 
     assert f"-w wdnet {line} dict words" in told[0]
     scaled, _ = import_model(files[:2], *files[2:], scale=2.0)
     assert scaled.meta["grammar"] == {"kind": "loop", "insertion_penalty": -60.0}
+
+
+def test_words_with_quotes_and_backslashes_come_back(tmp_path):
+    """Of models, dictionary, list and network: HTK's escapes, where a split as in a shell loses or refuses words."""
+    words = ("don't", "'cause", "a#b", "\\x", '"q', "a'\"\\", "7", "\u00e9t\u00e9")
+    hmms = flat_start(whole_words(words), 3, np.zeros(2), np.ones(2), silence="'s")
+    hmms = replace(hmms, meta={"grammar": grammar("loop", -2.5), "features": {"variant": "given", "dimension": 2}})
+    export_model(hmms, tmp_path / "nothing kept", place_in(tmp_path / "out"))
+    files = [tmp_path / "out" / name for name in ("macros", "hmmdefs", "dict", "wdnet")]
+    back, notes = import_model(files[:2], *files[2:])
+    assert back.words == tuple(sorted(words)) and not notes and back.silence == "'s"
+    assert back.lexicon == hmms.lexicon and back.meta["grammar"] == hmms.meta["grammar"]
+    assert {unit.name for unit in back.units} == {*words, "'s"}
+    listed = (tmp_path / "out" / "words").read_text().splitlines()
+    assert {*listed} == {"don't", "\\'cause", "a#b", "\\\\x", '\\"q', "a'\"\\\\", "7", "\u00e9t\u00e9", "\\'s"}
+    assert '~h "a\'\\"\\\\"' in files[1].read_text()
 
 
 def place_in(folder):

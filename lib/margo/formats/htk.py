@@ -14,12 +14,15 @@ import numpy as np
 
 from margo.errors import MargoError
 from margo.formats.atomic import write_text
+from margo.formats.htk_strings import quoted, string_at, strings
 from margo.formats.reading import read_bytes, read_lines, read_text, reading
 from margo.gaussian.pool import GaussianPool
 from margo.knobs import real, whole
 from margo.model.hmm import HmmSet, Unit
 
-TOKEN = re.compile(r'<[^<>\n]*>|~\w|"[^"\n]*"|[^\s<"]+|\S')
+TOKEN = re.compile(r"""<[^<>\n]*>|~\w|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(?:[^\s<"\\]+|\\\S)+|\S""")
+FILE_NAMED = re.compile(r'[/*]|\.(lab|rec)"$')
+TIME = re.compile(r"(-?[0-9]+)\s+(?=\S)")
 COUNTED = 16  # values of components that the file only counts, for each token of it
 VARIANCE_FLOOR = "varFloor1"
 DEAD = 1e-5  # HTK's MINMIX: it does not write mixtures of this weight or less
@@ -69,7 +72,7 @@ def write_hmmdefs(path, hmms: HmmSet, kind: str = "USER", macros=None) -> None:
     for state in sorted(shared):
         common += [f'~s "s{state}"', *_state_lines(hmms.pool, state)]
     for unit in hmms.units:
-        lines += [f'~h "{unit.name}"', "<BEGINHMM>", f"<NUMSTATES> {unit.n_states + 2}"]
+        lines += [f"~h {quoted(unit.name)}", "<BEGINHMM>", f"<NUMSTATES> {unit.n_states + 2}"]
         for position, state in enumerate(unit.states.tolist()):
             lines.append(f"<STATE> {position + 2}")
             lines += [f'~s "s{state}"'] if state in shared else _state_lines(hmms.pool, state)
@@ -100,7 +103,8 @@ def read_parameters(path) -> tuple[np.ndarray, int, int]:
 
 
 def read_mlf(path) -> dict[str, list[Label]]:
-    """A master label file: labels by the pattern's last part without its extension."""
+    """A master label file: labels by the pattern's last part without its extension. A quoted line among labels is
+    one of them unless it names a file."""
     lines = read_lines(path)
     if not lines or lines[0][1].strip() != "#!MLF!#":
         raise MargoError(f"{path}:1: expected #!MLF!#")
@@ -108,7 +112,7 @@ def read_mlf(path) -> dict[str, list[Label]]:
     labels: list[Label] | None = None
     for number, line in lines[1:]:
         text = line.strip()
-        if text.startswith('"') and text.endswith('"'):
+        if text.startswith('"') and text.endswith('"') and (labels is None or FILE_NAMED.search(text)):
             name, labels = Path(text.strip('"')).stem, []
             if name in result:
                 raise MargoError(f"{path}:{number}: {name} is there already")
@@ -119,17 +123,18 @@ def read_mlf(path) -> dict[str, list[Label]]:
             raise MargoError(f"{path}:{number}: a label outside any file: {text[:60]}")
         else:
             with reading(f"{path}:{number}", "a label"):
-                labels.append(_label(text.split()))
+                labels.append(_label(text))
     return result
 
 
-def _label(fields: list[str]) -> Label:
+def _label(line: str) -> Label:
     times = []
-    while len(times) < 2 and re.fullmatch(r"-?[0-9]+", fields[0]) and len(fields) > 1:
-        times.append(whole(fields[0]))
-        fields = fields[1:]
+    while len(times) < 2 and (found := TIME.match(line)):
+        times.append(whole(found[1]))
+        line = line[found.end() :]
     start, end = (*times, None, None)[:2]
-    return Label(fields[0], start, end, tuple(fields[1:]))
+    name, *rest = strings(line)
+    return Label(name, start, end, tuple(rest))
 
 
 def _row(values) -> str:
@@ -191,6 +196,14 @@ class _Models:
         line = self.text.count("\n", 0, position) + 1
         raise MargoError(f"{self.path}:{line}: expected {expected}, found {found[:40]}")
 
+    def name(self) -> str:
+        at, token = self.at, self.take()
+        with suppress(ValueError):
+            name, end = string_at(token, 0)
+            if end == len(token):
+                return name
+        self.fail("a name", at)
+
     def expect(self, keyword: str) -> None:
         if self.peek() != keyword:
             self.fail(keyword)
@@ -222,7 +235,7 @@ class _Models:
             return
         if kind not in ("~h", "~s", "~m", "~u", "~v", "~t"):
             self.fail("a macro (~o ~h ~s ~m ~u ~v ~t)", self.at - 1)
-        name = self.take().strip('"')
+        name = self.name()
         if kind == "~h":
             self.units[name] = self.hmm()
         else:
@@ -246,7 +259,7 @@ class _Models:
             bodies = {"s": self.state, "m": self.mixture, "u": self.mean, "v": self.variance, "t": self.transitions}
             return bodies[kind]()
         self.at += 1
-        at, name = self.at, self.take().strip('"')
+        at, name = self.at, self.name()
         if (kind, name) not in self.macros:
             self.fail(f"a macro ~{kind} defined before", at)
         return self.macros[kind, name]

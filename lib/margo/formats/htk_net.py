@@ -1,12 +1,12 @@
 """HTK's word network (SLF), to and from a grammar's table."""
 
 import re
-import shlex
 
 import numpy as np
 
 from margo.errors import MargoError, refuse
 from margo.formats.atomic import write_text
+from margo.formats.htk_strings import escaped, fields
 from margo.formats.lexicon import SILENCE
 from margo.formats.reading import MOST, read_lines, read_text
 from margo.knobs import brief, real, whole
@@ -39,7 +39,7 @@ def write_net(path, hmms: HmmSet) -> None:
                 continue  # no words at all
             arcs.append((tail, 1 if column == len(words) else 2 + column, log_pairs[row, column]))
     lines = ["VERSION=1.0", f"N={len(nodes)} L={len(arcs)}"]
-    lines += [f"I={number} W={word}" for number, word in enumerate(nodes)]
+    lines += [f"I={number} W={escaped(word)}" for number, word in enumerate(nodes)]
     lines += [f"J={number} S={start} E={end} l={value:.9g}" for number, (start, end, value) in enumerate(arcs)]
     write_text(path, "\n".join(lines) + "\n")
 
@@ -153,23 +153,27 @@ def _lattice(path) -> tuple[dict[int, str], list[tuple[int, int, float]]]:
     nodes, arcs, faults, sizes, factor = {}, [], [], {}, 1.0
     for number, line in read_lines(path):
         try:
-            fields = dict(word.partition("=")[::2] for word in shlex.split(line, comments=True, posix=True))
-            if fields.keys() & {"SUBLAT", "L"} and "N" not in fields:
+            given = fields(line)
+        except ValueError as error:
+            faults.append(f"line {number}: {brief(line.strip())}: {error}")
+            continue
+        try:
+            if given.keys() & {"SUBLAT", "L"} and "N" not in given:
                 faults.append(f"line {number}: {brief(line.strip())}: sub-networks are not read")
-            elif "I" in fields:
-                node = whole(fields["I"])
+            elif "I" in given:
+                node = whole(given["I"])
                 faults += [f"line {number}: node {node} is there already"] * (node in nodes)
-                nodes[node] = fields.get("W", fields.get("WORD", NULL))
-            elif "J" in fields:
-                start, end = (whole(fields.get(name[0], fields.get(name, ""))) for name in ("START", "END"))
-                arcs.append((start, end, real(fields.get("l", fields.get("language", "0")))))
-                if fields.keys() & {"W", "WORD", "d", "a"}:
+                nodes[node] = given.get("W", given.get("WORD", NULL))
+            elif "J" in given:
+                start, end = (whole(given.get(name[0], given.get(name, ""))) for name in ("START", "END"))
+                arcs.append((start, end, real(given.get("l", given.get("language", "0")))))
+                if given.keys() & {"W", "WORD", "d", "a"}:
                     faults.append(f"line {number}: words or scores on arcs, expected words on nodes")
-            elif "base" in fields:
-                base = real(fields["base"])
+            elif "base" in given:
+                base = real(given["base"])
                 factor = float(np.log(base)) if base > 0 else 0.0
                 faults += [f"line {number}: base {base:g}, expected more than 0, not 1"] * (factor == 0)
-            sizes |= {key: whole(fields[key]) for key in ("N", "L") if "N" in fields and key in fields}
+            sizes |= {key: whole(given[key]) for key in ("N", "L") if "N" in given and key in given}
         except ValueError:
             faults.append(f"line {number}: {brief(line.strip())}, expected I= W=, or J= S= E= l=")
     faults += [f"arc {a} to {b}: no such node" for a, b, _ in arcs if a not in nodes or b not in nodes]

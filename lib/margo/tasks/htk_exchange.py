@@ -12,6 +12,7 @@ from margo.formats.ctm import TimedWord
 from margo.formats.htk import read_hmmdefs, read_mlf, read_parameters, write_hmmdefs
 from margo.formats.htk_kinds import kind_of, kind_of_code, kinds_told, read_hcopy, write_hcopy
 from margo.formats.htk_net import read_net, write_net
+from margo.formats.htk_strings import escaped
 from margo.formats.lexicon import read_lexicon, write_lexicon
 from margo.formats.models import pack
 from margo.formats.reading import read_text
@@ -34,7 +35,7 @@ def import_model(hmmdefs, dictionary=None, net=None, hcopy=None, sample_rate: in
     """``(model, what to tell)`` of HTK's files; without ``dictionary`` each model but ``silence`` is a word of its own,
     without ``net`` words may form any string."""
     notes: list[str] = []
-    lexicon, silent = read_lexicon(dictionary) if dictionary else (None, {})
+    lexicon, silent = read_lexicon(dictionary, htk=True) if dictionary else (None, {})
     quiet = {units for units in silent.values()} | ({(silence,)} if silence else set())
     if len(quiet) > 1 or any(len(units) != 1 for units in quiet):
         raise MargoError(f"{dictionary}: words without output are {sorted(map(' '.join, quiet))}, expected one model")
@@ -129,14 +130,15 @@ def export_model(hmms: HmmSet, kept: Path, place) -> list[str]:
     if not definitions:
         definitions = ["macros", "hmmdefs"]
         write_hmmdefs(place("hmmdefs"), hmms, kind, place("macros"))
-    writers = {"dict": lambda path, _: write_lexicon(path, hmms.lexicon, hmms.silence), "wdnet": write_net,
+    writers = {"dict": lambda path, _: write_lexicon(path, hmms.lexicon, hmms.silence, htk=True), "wdnet": write_net,
                "hcopy.conf": lambda path, _: write_hcopy(path, record)}  # fmt: skip
     for name, writer in writers.items():
         if name in same:
             copy(kept / name, place(name))
         elif name != "hcopy.conf" or kind_of(record):
             writer(place(name), hmms)
-    for name, lines in {"words": [unit.name for unit in hmms.units], "config": [f"TARGETKIND = {kind}"]}.items():
+    units = [escaped(unit.name) for unit in hmms.units]
+    for name, lines in {"words": units, "config": [f"TARGETKIND = {kind}"]}.items():
         with atomic(place(name)) as file:
             file.write("".join(f"{line}\n" for line in lines))
     use = " ".join(f"-H {name}" for name in definitions)
