@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from margo import cli
-from margo.runtime.options import shown
+from margo.runtime.options import parse, shown
 
 PAGES = ("ten_minutes", "alignment", "recipes", "from_htk", "from_kaldi")  # in this order
 
@@ -67,6 +68,55 @@ def test_the_commands_of_the_pages(root, place):
     assert count >= 18
     assert (place / "001.TextGrid").is_file() and (place / "aligned/doubtful.csv").is_file()
     assert len(list((place / "aligned-short").rglob("*.eaf"))) == len(list((place / "mine").rglob("*.wav"))) > 8
+
+
+def told_commands(text):
+    """``(words, whole)`` of each command ``margo ...`` in a page: of lines in blocks, and of `margo ...` in sentences,
+    which may leave out what does not matter there."""
+    blocks = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.S | re.M) + re.findall(r"^ {4}\S.*", text, re.M))
+    for line in re.findall(r"^ *(?:\$ )?margo (\S.*)", blocks, re.M):
+        command = re.split(r" +[|<>&] ?| {2,}[^-\s]", line)[0]  # up to a pipe, or to words that explain it
+        yield shlex.split(command, comments=True), "..." not in command
+    for span in re.findall(r"`margo ([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)):
+        yield span.split(), False
+
+
+def test_every_command_that_is_told_anywhere_is_one(root, monkeypatch):
+    """Its verb, its options, and of whole commands what their own parsers take: an option that was renamed, or one
+    that is missing, is seen in any page and recipe, also where nothing runs the line."""
+    monkeypatch.syspath_prepend(root / "local")
+    programs, recipes, whole_ones, spans = cli.verbs(), {}, 0, 0
+    pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "recipes").rglob("*.md")]
+    for page, (words, whole) in ((page, each) for page in pages for each in told_commands(page.read_text())):
+        verb, *rest = words
+        if verb.startswith("--"):
+            continue
+        said = f"{page.relative_to(root)}: margo {' '.join(words)}"
+        options = [word.partition("=")[0] for word in rest if word.startswith("--")]
+        if verb == "recipe":
+            if not rest:
+                continue
+            if rest[0] not in recipes:
+                assert rest[0] in cli.recipes(), said
+                script = ["bash", cli.recipes()[rest[0]], "--help"]
+                recipes[rest[0]] = subprocess.run(script, capture_output=True, text=True, check=True).stdout + "--help"
+            known = re.findall(r"--[a-z-]+", recipes[rest[0]])
+        else:
+            assert isinstance(cli.command(words), tuple), said
+            path = programs[verb.replace("-", "_")]
+            module = runpy.run_path(str(path))
+            if "Options" not in module:  # mini_corpus parses its own
+                continue
+            known = ["--help", "--conf", *map(shown, fields(module["Options"]))]
+            if whole and "--help" not in rest:
+                try:
+                    parse(path.stem, module["__doc__"], module["Options"], rest, programs)
+                except SystemExit:
+                    pytest.fail(said)
+                whole_ones += 1
+        assert {*options} <= {*known}, said
+        spans += 1
+    assert whole_ones >= 25 and spans >= 60, (whole_ones, spans)
 
 
 def test_every_file_of_an_experiment_is_told(root, place):

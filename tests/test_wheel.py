@@ -51,10 +51,17 @@ def test_the_wheel_holds_lib_and_the_programs_and_nothing_else(root, wheel):
 
 def test_nothing_tells_people_to_install_somebody_elses_package(root):
     told = [path for folder in ("lib", "docs", *PROGRAMS) for path in (root / folder).rglob("*") if path.is_file()]
-    for path in [root / "README.md", root / "pyproject.toml", root / "Makefile", *told]:
-        if path.suffix in {".py", ".md", ".toml", ".sh", ""}:
-            text = path.read_text()
-            assert not re.search(r"pip install '?margo\b(?!-speech)|[\"']margo\[", text), path
+    wrong = re.compile(r"""(pip3?|uv|pipx) (install|add)( -\S+)* \\?["']?margo\b(?!-speech)|["']margo\[""")
+    for line in ("pip install margo", 'pip install "margo[all]"', r'!pip install -q \"margo\"', "pip install 'margo'"):
+        assert wrong.search(line), line
+    assert not wrong.search("pip install 'margo-speech[serve]'; pip install dist/margo_speech-0.1.0-py3-none-any.whl")
+    names = ("README.md", "CONTRIBUTING.md", "pyproject.toml", "Makefile")
+    kinds = set()
+    for path in [*(root / name for name in names), *told]:
+        if path.suffix in {".py", ".md", ".toml", ".sh", ".ipynb", ""}:
+            kinds.add(path.suffix)
+            assert not wrong.search(path.read_text()), path
+    assert ".ipynb" in kinds
 
 
 @pytest.fixture(scope="module")

@@ -195,7 +195,19 @@ def test_a_switch_does_not_swallow_the_file_behind_it(argv):
     assert parse("list", "Lists.", Listing, argv.split()) == Listing(files=(Path("a"), Path("b")), json=True)
 
 
-def test_missing_files_are_called_by_their_name(capsys):
+@dataclass(frozen=True)
+class Pair:
+    model: Path = knob(help="model")
+    a: Path = knob(positional=True, help="one")
+    b: Path = knob(positional=True, help="other")
+
+
+@pytest.mark.parametrize(
+    "options, argv, said",
+    [(Listing, "--json", "missing FILES"), (Pair, "", "missing --model, A, B"), (Pair, "x --model m", "missing B")],
+)
+def test_all_that_is_missing_is_said_at_once_by_its_name(capsys, options, argv, said):
     with pytest.raises(SystemExit):
-        parse("list", "Lists.", Listing, ["--json"])
-    assert "required: FILES" in capsys.readouterr().err
+        parse("list", "Lists.", options, argv.split())
+    assert capsys.readouterr().err == f"list: {said} (see --help)\n"
+    assert parse("list", "Lists.", Pair, "x --model m y".split()) == Pair(model=Path("m"), a=Path("x"), b=Path("y"))

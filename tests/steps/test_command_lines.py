@@ -51,6 +51,9 @@ for path in {list(map(str, SHOWN))!r}:
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("usage: ") == ended.stdout.count("\nrunning:\n") == len(SHOWN)
+    shown = {text.split()[1]: text for text in ended.stdout.split("usage: margo ")[1:] for text in [f"margo {text}"]}
+    for name in ("align", "train_correction"):
+        assert "\ntraining:\n" not in shown[name], f"{name} trains nothing"
     for path in SHOWN:  # as people call it, from a wheel, too, which shows them no folder of steps
         assert f"usage: margo {path.stem} " in ended.stdout and f"\nexample:\n  margo {path.stem} " in ended.stdout
 

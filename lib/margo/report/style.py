@@ -86,7 +86,7 @@ svg text { font-family: inherit; fill: var(--soft); } .tick { font-size: 10.5px;
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--accent); } code { font-size: .86em; }
 @media (prefers-color-scheme: dark) { .shades img { filter: invert(1); mix-blend-mode: screen; } }
 @media (max-width: 600px) { main { padding: 1.5rem 1rem 3rem; } table { font-size: .82rem; }
-  td, th { padding-right: .6rem; } }
+  td, th { padding-right: .6rem; } .rates .tick, .rates .label { font-size: 13px; } }
 @media print { :root { font-size: 12px; } body { font-size: 1rem; background: none; } main { padding: 0; }
   figure, tr { break-inside: avoid; } h2, h3, thead { break-after: avoid; }
   details::details-content { content-visibility: visible; block-size: auto; }

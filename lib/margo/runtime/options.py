@@ -45,7 +45,7 @@ def parse(name: str, description: str, options_class, argv: list[str], programs:
     sources.append({key: value for key, (value, _) in line.items()})
     faults += [fault for _, wrong in line.values() for fault in wrong]
     values = {key: value for source in sources for key, value in source.items()}
-    missing = [shown(declared[key]) for key, value in values.items() if value is MISSING]
+    missing = [usage_of(declared[key], hints[key]).split()[0] for key, value in values.items() if value is MISSING]
     faults += [f"missing {', '.join(missing)}"] * bool(missing)
     options = None
     if not faults:
@@ -169,7 +169,8 @@ def add_argument(section, declared, hint) -> None:
     known = {"nargs": "*" if none else "+"} if many else {"nargs": "?", "const": "true"} if kind is bool else {}
     name = shown(declared)
     known["metavar"] = name.upper() if declared.metadata.get("positional") else placeholder(declared, hint).split()[0]
-    section.add_argument(name, default=argparse.SUPPRESS, help=help_text(declared).replace("%", "%%"), **known)
+    added = section.add_argument(name, default=argparse.SUPPRESS, help=help_text(declared).replace("%", "%%"), **known)
+    added.required = False  # of arguments without a name, too, :func:`parse` says what is missing, all at once
 
 
 def help_text(declared) -> str:

@@ -132,7 +132,7 @@ function drawPath(canvas, seen, model, now) {
     context.setLineDash([]);
   };
   if (seen.second) trace(seen.second.path, seconds, colour("second"), [3, 3], 1.2);
-  trace(seen.path, seconds, colour("rule"), [], 2.5);
+  trace(seen.path, seconds, colour("soft"), [], 1.6);
   trace(seen.path, now ?? seconds, colour("accent"), [], 2.5);
   if (now != null) {
     const frame = frameAt(seen, now), place = seen.path[frame];
@@ -167,7 +167,7 @@ function drawMargin(canvas, seen) {
   gain.forEach((value, frame) => context.lineTo(placeOf(times[frame + 1], context, seconds), y(value)));
   context.stroke();
   context.fillText("lead", 0, y(high) + 4);
-  context.fillText(`${high.toFixed(0)} nats`, 0, y(high) + 18);
+  context.fillText(`${high.toFixed(0)} nat${high.toFixed(0) === "1" ? "" : "s"}`, 0, y(high) + 18);
   if (y(0) - y(high) > 34) context.fillText("0", 0, y(0));
   const room = (context.wide - LEFT - RIGHT) / 52; // labels that fit
   const step = [0.1, 0.2, 0.5, 1, 2, 5, 10].find((each) => seconds / each <= room) ?? 20;
@@ -175,15 +175,17 @@ function drawMargin(canvas, seen) {
     context.fillText(`${+time.toFixed(1)} s`, placeOf(time, context, seconds), context.high - 6);
 }
 
-function drawCursor(canvas, now, seconds) {
+// Down to what is written below the picture.
+function drawCursor(canvas, now, seconds, below) {
   const context = canvas.getContext("2d");
-  Object.assign(context, { wide: canvas.getBoundingClientRect().width });
+  const { width, height } = canvas.getBoundingClientRect();
+  Object.assign(context, { wide: width });
   const x = placeOf(now, context, seconds);
   context.strokeStyle = colour("live");
   context.lineWidth = 1;
   context.beginPath();
   context.moveTo(x, 0);
-  context.lineTo(x, canvas.height);
+  context.lineTo(x, height - below);
   context.stroke();
 }
 
@@ -197,5 +199,7 @@ export function draw(seen, model, now) {
   drawSpectrogram(at("spectrogram"), seen);
   drawPath(at("path"), seen, model, now);
   drawMargin(at("margin"), seen);
-  if (now != null) for (const name of ["wave", "spectrogram", "margin"]) drawCursor(at(name), now, seen.seconds);
+  if (now != null)
+    for (const [name, below] of [["wave", 0], ["spectrogram", 0], ["margin", 14]])
+      drawCursor(at(name), now, seen.seconds, below);
 }

@@ -23,6 +23,7 @@ ROUNDING = 0.0015  # seconds; times of neighbours, each rounded to the milliseco
 class PlacingOptions(Knobs):
     """How boundaries are weighed; frames are less independent than models take them for."""
 
+    GROUP = "settings"
     boundary_scale: float = knob(0.05, "acoustic scale of the posteriors of boundaries", above=0, below=float("inf"))
 
 
