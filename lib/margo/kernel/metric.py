@@ -46,8 +46,8 @@ def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None =
     if kind == "none":
         return Metric(mean, np.ones(phi.shape[1]), free=False)
     variances = phi.var(0)
-    # a constant feature carries nothing: give it unit scale instead of dividing by rounding errors, or by the 1e-80 that
-    # is left of a Gaussian no sample comes near
+    # a constant feature carries nothing: give it unit scale instead of dividing by rounding errors, or by the 1e-80
+    # that is left of a Gaussian no sample comes near
     least = FLOOR * np.maximum((phi**2).mean(0), FLOOR * variances.max(initial=0.0))
     variances = np.where(variances > least, variances, 1.0)
     if kind == "diagonal":
