@@ -198,7 +198,8 @@ def check_deterding(exp, rows):
         assert tried[0][-2:] == ["errors", "chosen"] and errors == sorted(errors) and len(errors) == 4
         assert sum(taken) in (1, 2, 4) and taken == sorted(taken, reverse=True)  # the best of them vote
         choice = json.loads((exp / f"score/{name}/choice.json").read_text())["choice"]
-        assert re.match(rf"vote of the best {sum(taken)} of 4 candidates, [0-9]+ errors of 528 ", choice)  # none of test
+        # errors of the training set's samples: the choice has seen no others
+        assert re.match(rf"vote of the best {sum(taken)} of 4 candidates, [0-9]+ errors of 528 ", choice)
         assert f": {choice}" in (exp / "RESULTS.md").read_text()
     assert {f"svm-ll-{scheme}_1 test" for scheme in ("pairs", "rest", "codes", "joint", "each")} <= rows.keys()
     assert [row["machine"] for row in table_of(exp, "All-in-one machines")] == ["joint", "each"]
@@ -212,8 +213,8 @@ def check_isolet(exp, rows):
 
 
 def check_spelling(exp, rows):
-    """What is rescored is what the model recognises; the pair has its row in the tables of pairs, one a score-space, and
-    every way from machines to words its own."""
+    """What is rescored is what the model recognises; the pair has its row in the tables of pairs, one a score-space,
+    and every way from machines to words its own."""
     places = (exp / "score/rescored/ml_1/test/score.json", exp / "decode/ml_1/test/score.json")
     ours, decoded = (json.loads(place.read_text())["errors"] for place in places)
     assert ours == decoded
