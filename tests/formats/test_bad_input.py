@@ -364,7 +364,7 @@ def test_a_score_of_another_shape_is_refused(tmp_path):
 def test_odd_numbers_are_refused_in_lists_and_labels(tmp_path, number):
     (tmp_path / "feats.ark").touch()
     (tmp_path / "feats.scp").write_text(f"u feats.ark:{number}\n")
-    with pytest.raises(MargoError, match=r"feats\.scp: 1 fault\n.*line 1: .*expected archive:offset"):
+    with pytest.raises(MargoError, match=r"feats\.scp: line 1: .*expected archive:offset"):
         features.read_scp(tmp_path)
     assert reading.place_of(f"feats.ark:{number}") is None
     if number != "-3":
@@ -422,7 +422,7 @@ def test_doubles_that_are_infinite_as_floats_are_told(tmp_path):
 
 
 def test_an_utterance_that_a_ctm_would_hide_is_not_written(tmp_path):
-    with pytest.raises(MargoError, match="a.ctm: cannot be written: 1 fault\n  ;;a: a line that begins with ;;"):
+    with pytest.raises(MargoError, match="a.ctm: cannot be written: ;;a: a line that begins with ;;"):
         ctm.write_ctm(tmp_path / "a.ctm", [ctm.TimedWord(";;a", 0.0, 1.0, "one"), ctm.TimedWord("b", 0.0, 1.0, "one")])
     assert not (tmp_path / "a.ctm").exists()
 

@@ -5,10 +5,11 @@
 P(W) is all that the grammar adds in recognition (a bigram's scale and insertion penalties are made for log-likelihoods
 that are not scaled, so that kappa scales them as well).
 
-The numerator runs over the string's own model, the denominator over the whole recognition graph; no lattices. Boosted
-MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: with l the number of frames of the
-reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so that
-each word of the reference found in its place counts 1; silence earns nothing.
+The numerator runs over the string's own model, the denominator over the whole recognition graph; no lattices. Where
+that graph has too many nodes for an utterance, sum_W is over what was said and the N strings with the best paths.
+Boosted MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: with l the number of frames of
+the reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so
+that each word of the reference found in its place counts 1; silence earns nothing.
 
 The update is extended Baum-Welch (:mod:`margo.gaussian.ebw`) with D = growth * (occupancy in the denominator), and
 I-smoothing: tau frames of each Gaussian's numerator mean and variance added to its numerator.
@@ -31,15 +32,13 @@ from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import Graph, align_graph
 from margo.model.hmm import HmmSet
 from margo.search.forward_backward import posteriors
+from margo.search.nbest import nbest
 from margo.search.scaled import scaled_posteriors
 from margo.search.viterbi import best_scores, viterbi
 
 BATCH = 1024  # frames that go through the products together
 CELLS = 1 << 27  # nodes of the denominator's graph times frames of an utterance, at most: a gigabyte
-TOO_LARGE = (
-    "{frames} frames times {nodes} nodes are too many for the exact denominator of MMI; train_mce and train_lme take "
-    "N-best lists instead"
-)
+STRINGS = 100  # that stand for the denominator of an utterance with more
 ROUNDING = 1e-12  # part of a path's score by which it may differ when summed in another order
 
 
@@ -80,12 +79,7 @@ def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> 
     stats = Stats.zeros(hmms)
     stats.own = Stats.zeros(hmms) if options.tau else None
     groups, dropped = by_words(hmms, utterances)
-    ordered, nodes = [], space.graph.n_nodes
-    for name, x, words in ((name, x, words) for words, members in groups.items() for name, x in members):
-        if len(x) * nodes > CELLS:
-            dropped.append((name, TOO_LARGE.format(frames=len(x), nodes=nodes)))
-        else:
-            ordered.append((name, x, words))
+    ordered = [(name, x, words) for words, members in groups.items() for name, x in members]
     for run in batches([len(x) for _, x, _ in ordered], BATCH):
         dropped += space.add(stats, ordered[run])
     space.finish(stats)
@@ -162,7 +156,10 @@ class _Space:
         fits = objectives > -np.inf
         if self.options.boost:
             flat = self.flattened("boosted", scores - self.boosts(batch, scores, bounds, fits))
-        totals = self.run(self.graph, flat, bounds, fits, below, stats.transitions_against)
+        wide = fits & (lengths * self.graph.n_nodes > CELLS)
+        totals = self.run(self.graph, flat, bounds, fits & ~wide, below, stats.transitions_against)
+        for i in np.flatnonzero(wide):
+            totals[i] = self.run_listed(i, batch[i][2], flat, bounds, below, stats.transitions_against)
         stats.objective += float((objectives[fits] - totals[fits]).sum())
         stats.utterances += int(fits.sum())
         stats.frames += int(lengths[fits].sum())
@@ -205,6 +202,24 @@ class _Space:
             if self.transitions:
                 transitions += graph.transition_counts(exact.arc_counts, len(transitions))
         return totals
+
+    def run_listed(self, i: int, words, flat: "_Flat", bounds, occupancies, transitions) -> float:
+        """As :meth:`run` of the whole graph, of utterance ``i`` alone and over what was said and the N best strings: the
+        forward-backward of each, weighted by its posterior among them."""
+        place, only = slice(bounds[i], bounds[i + 1]), np.arange(len(bounds) - 1) == i
+        strings = dict.fromkeys([tuple(words), *(one.names for one in nbest(self.decoder, flat.scores[place], STRINGS))])
+        occupied, counts = self.room.array("listed", occupancies.shape, occupancies.dtype), np.zeros(len(transitions))
+        occupancies[place], total = 0, -np.inf
+        for string in strings:
+            passed = np.zeros(len(transitions))
+            forced = align_graph(self.hmms, string, self.graph.states)
+            score = string_score(self.weighed, string) + self.run(forced, flat, bounds, only, occupied, passed)[i]
+            before, total = total, np.logaddexp(total, score)
+            kept, share = np.exp(before - total), np.exp(score - total)
+            occupancies[place] = kept * occupancies[place] + share * occupied[place]
+            counts = kept * counts + share * passed
+        transitions += counts
+        return total
 
     def boosts(self, batch, scores: np.ndarray, bounds: np.ndarray, fits: np.ndarray) -> np.ndarray:
         """What boosting takes from the log-likelihoods [T, S'] of the denominator."""
