@@ -234,8 +234,20 @@ def test_classifiers_of_several_runs_and_tasks(run, tmp_path):
         ("gmm-ml", ""), ("gmm-mm", ""), ("gmm-ml", "4 classes, Ma"), ("gmm-mm", "4 classes, Ma"),
     ]  # fmt: skip
     assert rows[0]["percent"] == pytest.approx(np.mean(rows[0]["runs"]), abs=1e-4) and len(rows[0]["runs"]) == 3
-    assert rows[0]["paper"]["percent"] == pytest.approx(19.95)
+    assert rows[0]["paper"]["percent"] == pytest.approx(19.95) and rows[2]["paper"] is None
     assert rows[3]["versus"]["system"] == "gmm-ml" and "versus" not in rows[1]
+
+
+@pytest.mark.parametrize("synthetic", [False, True])
+def test_a_papers_figures_on_a_corpus_do_not_stand_beside_a_synthetic_one(run, tmp_path, synthetic):
+    """The embedded TIMIT has its name, and is not the paper's."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.json").write_text(json.dumps({"corpus": "timit", "synthetic": synthetic}))
+    truth = np.arange(20) % 2
+    score_classes(tmp_path / "ll", truth, [truth], system="hybrid-ll", mixtures=1, set="test", extra={"task": "phones"})
+    run("--exp", tmp_path, "--recipe", "timit", "--paper", ROOT / "conf" / "paper" / "timit.toml")
+    [row] = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert row["paper"] == (None if synthetic else {"percent": 25.433, "source": "[R18] Table 1, TIMIT"})
 
 
 def test_phones_are_called_phones(run, tmp_path):
