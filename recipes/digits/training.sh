@@ -103,7 +103,7 @@ trade() {  # trade <data> <start> <lambda> <folder>
         --epochs "$epochs" --with-dev --overwrite "$overwrite" --out "$4/lambda_$3"
 }
 
-regularise() {  # regularise <mixtures>: [DA08] Figures 2 and 3, Tables 1a and 2a (the largest lambda)
+regularise() {  # regularise <mixtures>: [DA08] Figures 2 and 3, and Tables 1a and 2a, which are of a large lambda
     local ridge system folder
     for ridge in $ridges; do
         folder=$exp/ridge/$ridge
@@ -116,6 +116,11 @@ regularise() {  # regularise <mixtures>: [DA08] Figures 2 and 3, Tables 1a and 2
     done
     run plot_settings --model "$exp"/ridge/*/*"_$1" --setting ridge --log true --rule "$rule" --data "$exp/data/pca" \
         --out "$exp/ridge/figure_$1"
+    folder=$exp/ridge/${ridges##* }
+    for system in gmm-ml $(only mm-grad mm-smo); do
+        run test_gmm --model "$folder/${system}_$1" --data "$exp/data/pca" --system "$system" --rule "$rule" \
+            --task "large lambda" --out "$exp/test/large/${system}_$1"
+    done
 }
 
 race() {  # race <mixtures>: [DA08] Figure 1; projected gradient gets the steps that it needs
