@@ -96,6 +96,8 @@ def check_pixels(exp, rows):
     curves = json.loads((exp / "missing/missing.json").read_text())["curves"]
     error = {name: points[3]["error"] for name, points in curves.items()}
     assert curves["svm-rbf"][3]["missing"] == 0.3 and error["gmm-mm_1"] <= error["gmm-ml_1"]
+    text = (exp / "RESULTS.md").read_text()
+    assert "Indian Pines: other data than the Washington, D.C., Mall of [PW10]" in text and "oats (20 pixels)" in text
 
 
 def check_digits(exp, rows):
