@@ -91,6 +91,7 @@ def make_run(exp, systems=RATES, synthetic=True, unit="word"):
         {"title": "confusions", "kind": "heatmap", "rows": list("abc"), "columns": list("abc"), "x_label": "recognised",
          "y_label": "spoken", "values": [[9, 1, 0], [2, 8, 0], [0, 0, 10]]},
         {"title": "error against radius", "kind": "line", "x_log": True, "x_label": "r²/K", "y_label": "error %",
+         "note": "One radius was left out.",
          "series": [{"name": "1 mix", "x": [0.001, 0.01, 0.1, 1.0], "y": [5.0, 3.0, 2.5, 6.0]}]},
         {"title": "picture", "kind": "image", "source": "data:image/png;base64,iVBORw0KGgo="},
     ])  # fmt: skip
@@ -179,7 +180,7 @@ def test_terminal_and_markdown_show_the_figures_beside_the_papers(run, exp):
     assert [" ".join(line.split()) for line in drawn[::2]] == [
         "| r²/K | 0.001 | 0.01 | 0.1 | 1 |", "| 1 mix | 5 | 3 | 2.5 | 6 |"
     ]  # fmt: skip
-    assert "margins of training tokens (" not in text
+    assert "6 |\n\nOne radius was left out.\n" in text and "margins of training tokens (" not in text
 
 
 def test_page_is_one_sound_file_with_every_plot(run, exp):

@@ -93,7 +93,7 @@ def test_more_labels_than_samples_are_left_out_and_said_to_be():
     step = SimpleNamespace(say=said.append)
     rows, [plot] = sweeping.label_curves(table(N=20), table(1, N=20), options, step, lambda *key: figures.get(key))
     assert [row["labels"] for row in rows] == [12, 60] and plot_faults([plot]) == []
-    assert said[0] == plot["note"] == "100 labels left out: there are 60 training samples"
+    assert said[0] == plot["note"] == "100 labels left out: there are 60 training samples."
     assert [line["name"] for line in plot["series"]] == [few, many, f"{few}, the paper"]
     assert plot["series"][2]["y"] == [9.0, 5.0]
     options.labels = (100,)

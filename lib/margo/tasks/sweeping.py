@@ -223,7 +223,7 @@ def label_curves(train: Table, test: Table, options, step, printed=lambda kind, 
     beyond = [str(count) for count in options.labels if count > len(train.y)]
     if not asked:
         raise MargoError(f"{', '.join(beyond)} labels asked for; expected {len(train.y)} (the samples) or fewer")
-    note = f"{', '.join(beyond)} labels left out: there are {len(train.y)} training samples" if beyond else ""
+    note = f"{', '.join(beyond)} labels left out: there are {len(train.y)} training samples." if beyond else ""
     if note:
         step.say(note)
     kinds = [f"{kind} ({objective})" for objective in options.objectives for kind in KINDS]
