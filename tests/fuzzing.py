@@ -283,9 +283,9 @@ def table_cases() -> dict[str, Case]:
     lines = b"".join(b"0.%d 0.5 %d\n" % (n, n % 10) for n in range(12))
     table = packed(tables.write_table, tables.Table(x, y, tuple("0123456789")))
     return {
-        "read_usps": Case({"u.h5": packed(hdf5)}, "u.h5", lambda f: tables.read_usps(f / "u.h5"), "bytes"),
-        "read_usps packed": Case(
-            {"u.h5": packed(hdf5, compression="gzip")}, "u.h5", lambda f: tables.read_usps(f / "u.h5"), "bytes"
+        "read_hdf5": Case({"u.h5": packed(hdf5)}, "u.h5", lambda f: tables.read_hdf5(f / "u.h5"), "bytes"),
+        "read_hdf5 packed": Case(
+            {"u.h5": packed(hdf5, compression="gzip")}, "u.h5", lambda f: tables.read_hdf5(f / "u.h5"), "bytes"
         ),
         "read_mnist": Case(mnist, "t10k-labels-idx-ubyte.gz", lambda f: tables.read_mnist(f), "gz"),
         "read_idx": Case(
