@@ -70,14 +70,12 @@ def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha):
     arc_start, source, destination, _, column, prob = arcs[:6]
     frames, emitting, nodes = len(likelihoods), len(column), len(arc_start) - 1
     stay, step, rest = band(prob, arcs.stay_arc, 0.0), band(prob, arcs.step_arc, 0.0), arcs.rest
-    scale, emit = np.ones(frames + 1), np.empty(emitting)  # the frame's likelihoods at each node
+    scale = np.ones(frames + 1)
     log_total = 0.0
     for row in range(frames + 1):
         now = alpha[row]
         if row:
-            before = alpha[row - 1]
-            for node in range(emitting):
-                emit[node] = likelihoods[row - 1, column[node]]
+            before, emit = alpha[row - 1], likelihoods[row - 1]
             now[0] = before[0] * stay[0]
             for node in range(1, emitting):
                 now[node] = before[node] * stay[node] + before[node - 1] * step[node]
@@ -85,7 +83,7 @@ def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha):
                 now[destination[arc]] += before[source[arc]] * prob[arc]
             total = 0.0
             for node in range(emitting):
-                value = now[node] * emit[node]
+                value = now[node] * emit[column[node]]
                 now[node] = value
                 total += value
             if not total > 0.0:
@@ -115,14 +113,12 @@ def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha):
                 tally[arc] += now[source[arc]] * prob[arc] * beta[destination[arc]]
         if row == 0:
             break
-        factor, occupied = scale[row], occupancies[row - 1]
+        emit, factor, occupied = likelihoods[row - 1], scale[row], occupancies[row - 1]
         occupied[:] = 0.0
         for node in range(emitting):
             occupied[labels[node]] += now[node] * beta[node]
         for node in range(emitting):
-            emit[node] = likelihoods[row - 1, column[node]]
-        for node in range(emitting):
-            ahead[node] = beta[node] * emit[node] * factor
+            ahead[node] = beta[node] * emit[column[node]] * factor
         back_over_frame(source, destination, prob, rest, stay, step, ahead, beta, False)
         if counted:
             before = alpha[row - 1]
