@@ -66,6 +66,29 @@ def test_the_same_call_gives_the_same_model(folder, root):
     assert (folder / "again" / "model.npz").read_bytes() == (folder / "model" / "model.npz").read_bytes()
 
 
+OTHERS = [{"metric": "none"}, {"weights": True}, {"second": True}, {"features": 2}, {"cost": 0.1}, {"tied": True}]
+
+
+@pytest.mark.parametrize("changed", OTHERS)
+def test_a_kernel_is_trained_as_the_options_say(folder, changed):
+    """The mistake is an option that the step takes and training does not get."""
+    from margo.kernel.descent import KernelOptions
+    from margo.tasks.mixture_kernels import train_run
+
+    samples = read_samples(folder / "vowels.csv")["train"]
+
+    def trained(tied=False, **changes):
+        own = KernelOptions(space="llr-mean", iterations=1, **changes)
+        options = SimpleNamespace(**vars(own), whole_space=own.whole_space, seed=0, mixtures=2, tied=tied)
+        arrays, lines = train_run(options, (0, samples, 0))
+        return arrays["final0_weights"].shape[1], lines[0]["objective"]
+
+    width, objective = trained()
+    other_width, other = trained(**changed)
+    assert other_width - width == {"weights": 4, "second": 8}.get(*changed, 0)
+    assert abs(other - objective) > 1e-6 * objective
+
+
 def test_selection_and_references(folder, root):
     arguments = ("--mixtures", 1, 2, "--iterations", 0, 2, "--together", 3, 9)
     call(root, folder, "select_kernel", "--data", "vowels.csv", "--out", "chosen", *arguments, "--centre", "true")
