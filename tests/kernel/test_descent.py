@@ -8,11 +8,11 @@ import pytest
 
 from margo.formats.samples import read_samples
 from margo.gaussian.mixtures import log_mixtures
-from margo.kernel import artificial, pairs
+from margo.kernel import artificial, hmm_scorespace, pairs
 from margo.kernel.descent import DescentOptions, train
 from margo.kernel.hmm_pairs import train_word_pair
 from margo.kernel.hmm_scorespace import Frames, word_model
-from margo.kernel.metric import METRICS, measure
+from margo.kernel.metric import METRICS, measure, score_gradient
 from margo.kernel.multiclass import vote
 from margo.kernel.scorespace import (
     blocks,
@@ -232,8 +232,9 @@ def test_joint_training_lowers_w_and_moves_the_mixtures():
     np.testing.assert_array_equal(still.theta, to_vector(pool, pool))
 
 
-def test_word_pair_kernel_lowers_w_and_errors():
-    """Two words whose models differ little: the machine sees more in the derivatives than the ratio alone shows."""
+@pytest.fixture(scope="module")
+def two_words():
+    """Two words whose models differ little: ``(models, frames, signs)``."""
     rng = np.random.default_rng(7)
     hmms = flat_start(whole_words(["a", "b"]), 3, np.zeros(2), np.ones(2))
     models = [word_model(hmms, word) for word in ("a", "b")]
@@ -243,7 +244,12 @@ def test_word_pair_kernel_lowers_w_and_errors():
     x = np.concatenate([rng.normal(size=(n, 2)) + [0.3 * s, 0.0] * np.linspace(-1, 1, n)[:, None]
                         for n, s in zip(lengths, signs)])  # fmt: skip
     models[1] = replace(models[1], pool=replace(models[1].pool, means=models[1].pool.means + 0.05))
-    frames = Frames(x, bounds, np.empty((len(x), 0)))
+    return models, Frames(x, bounds, np.empty((len(x), 0))), signs
+
+
+def test_word_pair_kernel_lowers_w_and_errors(two_words):
+    """The machine sees more in the derivatives than the ratio alone shows."""
+    models, frames, signs = two_words
     for features in (0, 5):
         before, after, how = train_word_pair(
             models, frames, signs, "llr-mean", DescentOptions(iterations=25, features=features)
@@ -254,6 +260,38 @@ def test_word_pair_kernel_lowers_w_and_errors():
         wrong = [int((np.sign(one.decide(models, frames, "llr-mean", True)) != signs).sum()) for one in (before, after)]
         assert [how.history[0].train_errors, how.history[-1].train_errors] == wrong
         assert wrong[1] <= wrong[0] < 30
+
+
+@pytest.mark.parametrize("window, per_frame", [(None, True), (0, True), (None, False)])
+@pytest.mark.parametrize("metric", METRICS)
+def test_words_are_trained_in_the_metric_window_and_scale_asked_for(two_words, metric, window, per_frame):
+    """The mistake is an option that training forgets: W and its slope are then those of another."""
+    (models, frames, signs), space = two_words, "llr-mean"
+    options = DescentOptions(step="constant", length=1e-3, iterations=1, ridge=1e-2)
+    asked = {"metric": metric, "window": window, "per_frame": per_frame}
+    _, after, how = train_word_pair(models, frames, signs, space, options, **asked)
+    phi, pullback = hmm_scorespace.score(models, frames, space, window, per_frame)
+    held = measure(phi, metric, hmm_scorespace.blocks(models, space), 1e-2)
+    machine = solve_binary(held.factor(phi), signs)
+    assert how.history[0].objective == pytest.approx(machine.objective, rel=1e-9)
+    gradients = pullback(score_gradient(phi, machine.coefficients, held))
+    slope = hmm_scorespace.gradient_to_vector(models, models, gradients)
+    taken = (hmm_scorespace.to_vector(models, models) - after.theta) / 1e-3
+    np.testing.assert_allclose(taken, slope / np.linalg.norm(slope), atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_decisions_on_raw_scores_are_the_machine_s_under_the_metric(task, metric):
+    """The mistake is weights of another metric: W then is right, and what is decided is not."""
+    x, _, signs, pool = task
+    space, ridge = "llr-mean-var", 1e-2
+    made = pairs.train_kernel(x, signs, pool, space, metric, DescentOptions(iterations=3, ridge=ridge))
+    ends = (to_vector(pool, pool), made.initial_weights, made.initial_bias), (made.theta, made.weights, made.bias)
+    for theta, weights, bias in ends:
+        phi = score(from_vector(theta, pool), x, space)[0]
+        z = measure(phi, metric, blocks(space, pool.sizes, 2), ridge).factor(phi)
+        machine = solve_binary(z, signs)
+        np.testing.assert_allclose(phi @ weights + bias, z @ machine.weights + machine.bias, atol=1e-6)
 
 
 def test_metric_none_is_the_plain_inner_product(task):

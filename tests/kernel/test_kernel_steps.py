@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -63,6 +64,29 @@ def test_the_same_call_gives_the_same_model(folder, root):
     arguments = ("--data", "vowels.csv", "--mixtures", 2, "--starts", 2, "--nj", 2, "--out", "again")
     call(root, folder, "train_kernel", *arguments)
     assert (folder / "again" / "model.npz").read_bytes() == (folder / "model" / "model.npz").read_bytes()
+
+
+OTHERS = [{"metric": "none"}, {"weights": True}, {"second": True}, {"features": 2}, {"cost": 0.1}, {"tied": True}]
+
+
+@pytest.mark.parametrize("changed", OTHERS)
+def test_a_kernel_is_trained_as_the_options_say(folder, changed):
+    """The mistake is an option that the step takes and training does not get."""
+    from margo.kernel.descent import KernelOptions
+    from margo.tasks.mixture_kernels import train_run
+
+    samples = read_samples(folder / "vowels.csv")["train"]
+
+    def trained(tied=False, **changes):
+        own = KernelOptions(space="llr-mean", iterations=1, **changes)
+        options = SimpleNamespace(**vars(own), whole_space=own.whole_space, seed=0, mixtures=2, tied=tied)
+        arrays, lines = train_run(options, (0, samples, 0))
+        return arrays["final0_weights"].shape[1], lines[0]["objective"]
+
+    width, objective = trained()
+    other_width, other = trained(**changed)
+    assert other_width - width == {"weights": 4, "second": 8}.get(*changed, 0)
+    assert abs(other - objective) > 1e-6 * objective
 
 
 def test_selection_and_references(folder, root):
@@ -149,14 +173,21 @@ def letters(tmp_path_factory):
 
 
 def test_word_kernels_see_what_the_models_do_not(root, letters):
+    from margo.tasks.word_kernels import read_pairs
+
     call(root, letters, "train_word_kernel", "--init", "ml", "--data", "train", "--space", "llr-mean", "--iterations",
-         10, "--length", 0.1, "--out", "kernel")  # fmt: skip
+         10, "--length", 0.1, "--per-frame", "false", "--out", "kernel")  # fmt: skip
+    assert read_pairs(letters / "kernel", 2)[0] == {
+        "format": "margo-word-kernel-2", "space": "llr-mean", "per_frame": False, "pairs": 1
+    }  # fmt: skip
     lines = [json.loads(line) for line in (letters / "kernel" / "pairs.jsonl").read_text().splitlines()]
     assert all(line["change"] <= 0 for line in lines) and lines[-1]["objective"] < lines[0]["objective"]
     call(root, letters, "test_word_kernel", "--model", "kernel", "--data", "train", "test", "--out", "scored")
-    for system in ("svm-llr-mean-init", "svm-llr-mean"):
+    for system, line in (("svm-llr-mean-init", lines[0]), ("svm-llr-mean", lines[-1])):
         row = json.loads((letters / "scored" / f"{system}_1" / "test" / "score.json").read_text())
         assert (row["metric"], row["total"], row["system"]) == ("wer", 40, system)
+        again = json.loads((letters / "scored" / f"{system}_1" / "train" / "score.json").read_text())
+        assert again["errors"] == line["train_errors"]  # the scores that a file makes are those that were trained on
         assert row["errors"] <= 8  # the models alone, alike for both words, would make 20
     table = json.loads((letters / "scored" / "plots.json").read_text())[0]
     pair, tokens, by_models, *_ = table["cells"][0]
@@ -172,6 +203,33 @@ def test_all_schemes_on_the_scores_of_all_words(root, letters):
         row = json.loads((letters / "schemes" / f"svm-ll-mean-{scheme}_1" / "test" / "score.json").read_text())
         assert row["total"] == 40 and row["errors"] <= 10 and row["task"] == "letters"
     assert json.loads((letters / "schemes" / "plots.json").read_text())[0]["title"] == "All-in-one machines, letters"
+
+
+@pytest.mark.parametrize("changed", [{"metric": "none"}, {"window": 0}, {"per_frame": False}, {"weights": True}])
+def test_a_pair_of_words_is_trained_as_the_options_say(changed):
+    """The mistake is an option that the step takes and training does not get."""
+    from margo.kernel.descent import KernelOptions
+    from margo.kernel.hmm_scorespace import Frames
+    from margo.model.hmm import flat_start, whole_words
+    from margo.tasks.word_kernels import train_chunk
+
+    rng = np.random.default_rng(8)
+    hmms = flat_start(whole_words("AB"), 3, np.zeros(2), np.ones(2))
+    hmms = hmms.with_pool(replace(hmms.pool, means=rng.normal(size=hmms.pool.means.shape)))
+    bounds = np.concatenate([[0], np.cumsum(rng.integers(6, 12, 30))])
+    frames = Frames(rng.normal(size=(bounds[-1], 2)), bounds, np.empty((bounds[-1], 0)))
+    signs = np.where(np.arange(30) % 2, 1, -1)
+
+    def trained(window=-1, per_frame=True, **changes):
+        own = KernelOptions(space="llr-mean", iterations=2, **changes)
+        options = SimpleNamespace(**vars(own), whole_space=own.whole_space, window=window, per_frame=per_frame)
+        _, _, made, lines = train_chunk(hmms, options, ((0, 1), frames, signs))
+        return len(made.weights), lines[1]["objective"]
+
+    width, objective = trained()
+    other_width, other = trained(**changed)
+    assert other_width - width == (6 if "weights" in changed else 0)
+    assert abs(other - objective) > 1e-6 * objective or "weights" in changed  # one Gaussian a state: they score nothing
 
 
 def test_few_pairs_are_asked_and_the_vote_is_that_of_all(monkeypatch):

@@ -149,6 +149,15 @@ def test_metric_is_the_covariance_within_blocks():
     np.testing.assert_allclose(measure(phi, "full", ridge=0.5).solve(s), np.linalg.solve(stiff, s), rtol=1e-9)
 
 
+def test_a_score_that_is_constant_but_for_rounding_has_unit_scale():
+    phi = np.random.default_rng(16).normal(size=(40, 3))
+    phi[:, 1] = 1e6 + 1e-9 * phi[:, 1]
+    phi[:, 2] *= 1e-3  # small, and no rounding: its own scale
+    variances = measure(phi).variances
+    assert 0 < phi[:, 1].var() < 1e-16 and variances[1] == 1.0
+    np.testing.assert_allclose(variances[[0, 2]], phi[:, [0, 2]].var(0))
+
+
 @pytest.mark.parametrize("kind", METRICS)
 def test_scores_of_a_gaussian_that_no_sample_comes_near_do_not_decide(kind):
     """Its posteriors are e^-200: divided by their deviation they would outweigh all else where a later sample is near
