@@ -29,22 +29,21 @@ PEERS = {
 
 def measure(name: str) -> dict:
     """One case, in this process."""
-    import resource
-
     import numpy as np
 
     sys.path.insert(0, str(TESTS))
     from lme_instances import draw_many
     from margo.estimate.lme import solve
+    from margo.runtime.record import own_peak
 
     words, mixtures, n, radius2, nu, tolerance, method, peer = CASES[name]
     k = words * 12 * mixtures
     soft = None if nu is None else 1 / (nu * n)
     problem = draw_many(np.random.default_rng(2007), n, 39, radius2 * k, soft, words=words, mixtures=mixtures)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = own_peak()
     solve(draw_many(np.random.default_rng(0), 5, 3, 1.0, None, words=2), method)  # imports are not the solver's time
     ours = solve(problem, method, tolerance)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    memory = own_peak()
     scale = max(1.0, abs(ours.objective))
     entry = {
         "name": f"LME {name}, gap {tolerance:g}",
@@ -57,8 +56,8 @@ def measure(name: str) -> dict:
         "objective": ours.objective,
         "start": float(problem.margins.min()),
         "entries": len(problem.pair),
-        "peak_mb": memory / 1024,
-        "peak_mb_before": before / 1024,
+        "peak_mb": memory,
+        "peak_mb_before": before,
     }
     if peer:
         theirs = solve(problem, peer, tolerance)

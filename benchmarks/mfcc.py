@@ -1,7 +1,9 @@
 """MFCC of a minute of speech-like signal: margo beside kaldi-native-fbank and librosa, 13 cepstra a frame each.
 
 And of 3000 short files (0.44 s at 8 kHz, 39 columns), read from a folder: margo as its step does it, beside itself with
-one file at a time and beside kaldi-native-fbank; beside HTK's HCopy where that is installed.
+one file at a time and beside kaldi-native-fbank; beside HTK's HCopy where that is installed. What counts there is CPU
+seconds of reading and computing within a process that runs already; nothing is written. HCopy is a program: its seconds
+have its start and its writing in them.
 """
 
 import shutil

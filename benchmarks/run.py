@@ -1,6 +1,6 @@
 """Run every benchmark of this folder, print it, compare it with the last run, and write results.json beside this file.
 
-Each module's ``entries()`` yields dicts with ``name, ours_seconds, peer, peer_seconds, ratio`` (the peer's seconds over
+Each module runs in a process of its own, so that its peak of memory is its own. Each module's ``entries()`` yields dicts with ``name, ours_seconds, peer, peer_seconds, ratio`` (the peer's seconds over
 ours, both measured in this run, one thread) and whatever else it measured; ``load`` is the machine's in the minute
 before: where it is above 1 (above 2 in scale, which needs two cores), seconds by the clock say little. Name modules to
 run only those: ``python benchmarks/run.py mfcc engine``; entries of the others stay as they were. What is slower by
@@ -13,11 +13,15 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # before numpy is imported
     os.environ[variable] = "1"
 
+import ast  # noqa: E402
 import importlib.util  # noqa: E402
 import json  # noqa: E402
 import platform  # noqa: E402
+import subprocess  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
+from contextlib import redirect_stdout  # noqa: E402
 from importlib.metadata import PackageNotFoundError, version  # noqa: E402
 from itertools import groupby  # noqa: E402
 from operator import itemgetter  # noqa: E402
@@ -35,6 +39,22 @@ def load(path: Path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def tell(name: str) -> None:
+    """Print the entries of a module, one a line, and nothing else."""
+    with redirect_stdout(sys.stderr):
+        for entry in load(HERE / f"{name}.py").entries():
+            print(json.dumps(entry), file=sys.__stdout__, flush=True)
+
+
+def told(name: str) -> Iterator[dict]:
+    """The entries of a module as a process of its own tells them."""
+    with subprocess.Popen([sys.executable, str(Path(__file__).resolve()), "--tell", name], stdout=subprocess.PIPE,
+                          text=True) as process:  # fmt: skip
+        yield from map(json.loads, process.stdout)
+    if process.returncode:
+        sys.exit(f"benchmarks/run.py: {name} ended with {process.returncode}")
 
 
 def losses(before: list[dict], after: list[dict]) -> list[str]:
@@ -70,16 +90,18 @@ def machine() -> dict:
 
 def document(results: list[dict], facts: dict) -> str:
     """The results as docs/benchmarks.md."""
+    took = {entry["module"]: entry["took"] for entry in results}
     packages = ", ".join(f"{name} {number}" for name, number in facts["packages"].items())
     lines = [
-        "# Benchmarks", "", "Made by `make bench` and `python benchmarks/run.py --docs`. What each one measures, the "
-        "first lines of its file in", "`benchmarks/` say. Ratio: the peer's seconds over ours, in the same run, one "
-        "thread; above 1 margo is faster.", "",
-        f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['system']}. {packages}.",
+        "# Benchmarks", "", "Made by `make bench` and `python benchmarks/run.py --docs`. Ratio: the peer's seconds "
+        "over ours, in the same run, one", "thread; above 1 margo is faster. Load: the machine's in the minute before.",
+        "", f"Machine: {facts['processor']}, {facts['cores']} cores, {facts['system']}. {packages}.", "",
+        f"All of it took {sum(took.values()) / 60:.1f} minutes by the clock: "
+        + ", ".join(f"{module} {seconds:.0f} s" for module, seconds in took.items()) + ".",
     ]  # fmt: skip
-    plain = {"name", "ours_seconds", "peer", "peer_seconds", "ratio", "facts", "module"}
+    plain = {"name", "ours_seconds", "peer", "peer_seconds", "ratio", "facts", "module", "took"}
     for module, entries in groupby(results, itemgetter("module")):
-        lines += ["", f"## {module}", "", "| benchmark | seconds | peer | its seconds | ratio | more |",
+        lines += ["", f"## {module}", "", about(module), "", "| benchmark | seconds | peer | its seconds | ratio | more |",
                   "|---|---|---|---|---|---|"]  # fmt: skip
         for entry in entries:
             more = "; ".join(f"{key.replace('_', ' ')} {shown(value)}" for key, value in entry.items()
@@ -87,6 +109,12 @@ def document(results: list[dict], facts: dict) -> str:
             figures = [shown(entry[key]) for key in ("ours_seconds", "peer", "peer_seconds", "ratio")]
             lines.append("| " + " | ".join([entry["name"], *figures, more]).replace("\n", " ") + " |")
     return "\n".join(lines) + "\n"
+
+
+def about(module: str) -> str:
+    """What a module's first lines say that it measures."""
+    path = HERE / f"{module}.py"
+    return (ast.get_docstring(ast.parse(path.read_text())) or "") if path.exists() else ""
 
 
 def shown(value) -> str:
@@ -103,16 +131,21 @@ def main(names: list[str]) -> int:
         DOCUMENT.write_text(document(held, machine()))
         print(f"{len(held)} entries in {DOCUMENT}")
         return 0
+    if names[:1] == ["--tell"]:
+        tell(names[1])
+        return 0
     modules = {path.stem: path for path in sorted(HERE.glob("*.py")) if path.stem != "run"}
     unknown = sorted(set(names) - set(modules))
     if unknown:
         sys.exit(f"benchmarks/run.py: no benchmark {', '.join(unknown)}; there are {', '.join(modules)}")
     results, began = [], time.perf_counter()
     for name in names or modules:
-        for entry in load(modules[name]).entries():
-            entry |= {"load": os.getloadavg()[0], "module": name}
-            print(json.dumps(entry), flush=True)
-            results.append(entry)
+        started, found = time.perf_counter(), []
+        for entry in told(name):
+            found.append(entry | {"load": os.getloadavg()[0], "module": name})
+            print(json.dumps(found[-1]), flush=True)
+        took = {"took": round(time.perf_counter() - started, 1)}  # seconds of the whole module, by the clock
+        results += [entry | took for entry in found]
         others = modules.keys() - {entry["module"] for entry in results}
         kept = [entry for entry in held if entry["module"] in others]  # written now, lest a run that is ended lose it
         RESULTS.write_text(json.dumps(sorted(kept + results, key=itemgetter("module")), indent=1))

@@ -22,6 +22,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from margo.runtime.record import own_peak
+
 HOURS = (1, 100)
 SECONDS, FRAMES, DIMENSION, SPOKEN = 10, 1000, 39, 4  # of an utterance; words that are spoken slowly
 MINUTES, MIXTURES = 60, 8  # of the pass that workers share, and of its model
@@ -48,12 +50,6 @@ def apart(*arguments) -> dict:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     done = subprocess.run(command, env=os.environ | threads, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def peak() -> float:
-    """Megabytes of this program; what getrusage says would be the starter's where that has had more."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return float(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
 
 
 # -- synthetic speech --------------------------------------------------------------------------------------------------
@@ -151,10 +147,10 @@ def measure_reading(count: int) -> dict:
         }
         for name, text in lines.items():
             (folder / name).write_text(text)
-        before, began = peak(), time.process_time()
+        before, began = own_peak(), time.process_time()
         faults = datadir.validate(folder)
         assert len(speech.read(folder).items) == count and not faults, faults
-        return {"seconds": time.process_time() - began, "megabytes": peak(), "before": before}
+        return {"seconds": time.process_time() - began, "megabytes": own_peak(), "before": before}
 
 
 def memory(name: str) -> dict:
@@ -171,7 +167,7 @@ def measure_memory(name: str, hours: float) -> dict:
         folder = Path(place) / "data"
         apart("corpus", folder, hours)
         seconds = train_pass(name, folder)
-        return {"seconds": seconds, "megabytes": peak()}
+        return {"seconds": seconds, "megabytes": own_peak()}
 
 
 def workers() -> list[dict]:
@@ -306,8 +302,8 @@ def measure_pairs(count: int) -> dict:
         began = time.process_time()
         number = base.n_gaussians
         solution = solve(make_problem(pairs.settled(), number, 0.1 * number, 0.3), "auto", 1e-3)
-        return {"seconds": time.process_time() - began, "megabytes": peak(), "entries": int(pairs.entry_start[-1]),
-                "gap": solution.gap, "notes": solution.notes}  # fmt: skip
+        return {"seconds": time.process_time() - began, "megabytes": own_peak(),
+                "entries": int(pairs.entry_start[-1]), "gap": solution.gap, "notes": solution.notes}  # fmt: skip
 
 
 def growth() -> list[dict]:

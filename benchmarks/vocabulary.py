@@ -5,10 +5,11 @@ words by Zipf's law with a taste for some pairs, a Kneser-Ney bigram of 20,000 o
 CPU seconds of one thread, after compilation; memory is the peak of the process, all before included.
 """
 
-import resource
 import time
 
 import numpy as np
+
+from margo.runtime.record import own_peak
 
 PHONES, WORDS, STATES, MIXTURES, DIMENSION = 40, 5000, 3, 8, 39
 SENTENCES, SPOKEN = 20_000, 8
@@ -94,7 +95,7 @@ def entries():
     viterbi(tree, log_likelihoods(compiled, spoken[0][:50]), BEAM, ACTIVE)
     viterbi(flat, log_likelihoods(compiled, spoken[0][:50]))
     paths, ours = timed(lambda: [viterbi(tree, log_likelihoods(compiled, x), BEAM, ACTIVE) for x in spoken])
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    memory = own_peak()
     exact, peer = timed(lambda: [viterbi(flat, log_likelihoods(compiled, x)) for x in spoken])
     same = [one is not None and one.word_names == other.word_names for one, other in zip(paths, exact)]
     right = [other.word_names == words for other, words in zip(exact, strings)]

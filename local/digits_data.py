@@ -1,4 +1,4 @@
-"""Turn USPS, MNIST, CIFAR-10, or any CSV table with a label column into data folders for classifiers; digits of
+"""Turn USPS, MNIST, CIFAR-10, or any CSV or HDF5 table with labels into data folders for classifiers; digits of
 scikit-learn without --corpus.
 
 Writes <out>/pca (principal components scaled together) and <out>/white (each of unit variance), both fitted on the
@@ -14,16 +14,18 @@ from pathlib import Path
 
 from margo.runtime.step import Seeded, knob, main
 
+PAPERS = 50  # principal components in [DA08] and [R18], which has figures without them too
+
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    corpus: str = knob("", "usps.h5, folder with MNIST's idx, .amat or CIFAR-10's files, or a .csv file")
+    corpus: str = knob("", "usps.h5 or one like it, folder with MNIST's idx, .amat or CIFAR-10's files, or a .csv")
     test: str = knob("", "a .csv file with the test samples of a .csv corpus (default: a quarter of it)")
     name: str = knob("", "what the data set is called (default: known by what it holds, else as its file)")
     remake: str = knob("", "square images turned, or on a random background", ("rot", "back-rand"))
     out: Path = knob(help="folder to write")
     label: str = knob("", "label column of a CSV file (default: label, class, target, or the last)")
-    components: int = knob(50, "principal components (0: standardised features instead)", least=0)
+    components: int = knob(PAPERS, "principal components (0: standardised features instead)", least=0)
     dev: float = knob(1 / 6, "part of the training samples kept to choose settings with", above=0, below=1)
 
 
@@ -38,7 +40,9 @@ def run(options: Options, step):
     if options.remake:
         tables = preparing.remade(tables, options.remake, np.random.default_rng([options.seed, 1]))
         name = f"{name}-{options.remake} (re-made)"
-    name = options.name or (name if options.components else f"{name}, no PCA")
+    if options.components != PAPERS:  # the papers' figures are of other features then
+        name += f", {options.components} components" if options.components else ", no PCA"
+    name = options.name or name
     parts = preparing.split(tables, options.dev, np.random.default_rng(options.seed))
     for folder, whiten in (("pca", False), ("white", True)):
         for part, table in preparing.projected(parts, options.components, whiten, step.say).items():

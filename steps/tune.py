@@ -1,8 +1,9 @@
 """Search settings of a trainer on dev.npz with Optuna; the trials are in study.db and a stopped search goes on there.
 
 With --folds, and few samples in dev.npz, by cross-validation over train and dev. A trainer that starts from a model
-gets one trained anew on the samples it may see, with the options that --init was trained with; it runs to its end, so
-that what was held out chooses the settings and nothing else.
+gets one trained anew on the samples it may see, with the options that --init was trained with. With --folds it runs to
+its end, so that what was held out chooses the settings and nothing else; without, dev.npz chooses the epoch of
+train_hybrid too, as it does when that is run without --with-dev.
 
 --space gives choices (cost=1,3,10), ranges (rate=1e-4:1e-2:log, margin=5:100) or whole numbers (rank=5..25). Choices
 alone are tried one and all; ranges are searched by Optuna's sampler. Writes best.toml, which any trainer takes as

@@ -1,6 +1,9 @@
 """The benchmarks' own arithmetic: losses are named, the simulation obeys its laws."""
 
 import importlib.util
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -27,10 +30,33 @@ def test_what_is_slower_by_a_quarter_is_named_unless_the_machine_is(root):
 
 def test_the_document_has_a_row_for_each_entry(root):
     run = load(root, "run")
-    results = [entry("a", 1.0, 2.0) | {"module": "m"}, entry("b", 0.5) | {"exponent": 1.01, "module": "n"}]
+    results = [entry("a", 1.0, 2.0) | {"module": "m", "took": 90.0},
+               entry("b", 0.5) | {"exponent": 1.01, "module": "n", "took": 30.0}]  # fmt: skip
     text = run.document(results, run.machine())
+    assert "All of it took 2.0 minutes by the clock: m 90 s, n 30 s." in text
     assert "| a | 1 | x | 2 | 2 |  |" in text and "| b | 0.5 | x |  |  | exponent 1.01 |" in text and "numpy" in text
     assert "## m\n" in text and "## n\n" in text
+
+
+def test_a_module_runs_in_a_process_of_its_own_and_what_it_prints_is_no_entry(root, tmp_path, monkeypatch):
+    """Or else a module's peak of memory is that of all before it."""
+    run = load(root, "run")
+    (tmp_path / "run.py").write_text((root / "benchmarks" / "run.py").read_text())
+    (tmp_path / "small.py").write_text('"""What is small."""\n\nimport os\n\n\ndef entries():\n    print("at work")\n'
+                                       "    yield {'name': 'x', 'process': os.getpid()}\n")  # fmt: skip
+    monkeypatch.setattr(run, "__file__", str(tmp_path / "run.py"))
+    (found,) = run.told("small")
+    assert found["name"] == "x" and found["process"] != os.getpid()
+    monkeypatch.setattr(run, "HERE", tmp_path)
+    assert run.about("small") == "What is small."
+
+
+def test_a_peak_of_memory_is_not_that_of_who_started_the_process():
+    """The system's own count, which columns of memory once had, goes on from there."""
+    inner = "from margo.runtime.record import own_peak; print(own_peak())"
+    outer = f"import subprocess, sys; held = bytes(400 << 20).upper(); subprocess.run([sys.executable, '-c', {inner!r}])"
+    done = subprocess.run([sys.executable, "-c", outer], stdout=subprocess.PIPE, text=True, check=True)
+    assert 5 < float(done.stdout) < 300
 
 
 @pytest.mark.parametrize("send, reduce", [(0.0, 0.0), (0.01, 0.002)])

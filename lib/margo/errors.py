@@ -9,9 +9,11 @@ class MargoError(Exception):
 
 
 def refuse(faults: list[str], heading: str, most: int | None = None) -> None:
-    """Raise one MargoError that lists ``faults`` (``most`` of them) under ``heading``; do nothing without any."""
+    """Raise one MargoError that lists ``faults`` (``most`` of them) under ``heading``, of one alone in a single line; do
+    nothing without any."""
     if faults:
         more = len(faults) - most if most else 0
         shown = [fault if len(fault) <= LONGEST else f"{fault[:LONGEST]}..." for fault in faults[:most]]
         shown += [f"... and {more} more"] * (more > 0)
-        raise MargoError("\n  ".join([f"{heading}: {len(faults)} fault{'s' * (len(faults) > 1)}", *shown]))
+        raise MargoError(f"{heading}: {shown[0]}" if len(faults) == 1 else
+                         "\n  ".join([f"{heading}: {len(faults)} faults", *shown]))  # fmt: skip

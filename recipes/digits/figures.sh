@@ -2,7 +2,8 @@
 if stage 14 hybrid-ll-lm; then trade_off "${mix##* }"; fi
 
 if stage 15 hybrid-ll-lm; then
-    train sweep_labels --labels $labels --objectives $objectives --data "$exp/data/white" --out "$exp/labels"
+    train sweep_labels --labels $labels --objectives $objectives --data "$exp/data/white" \
+        --paper "$figures" --out "$exp/labels"
 fi
 
 if stage 16 mm-smo; then

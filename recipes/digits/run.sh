@@ -2,8 +2,8 @@
 # Handwritten digits: max-margin Gaussians after [DA08] and hybrid GMMs after [R18]; any labelled table will do.
 #
 # Usage: recipes/digits/run.sh [--option value ...]
-#   --corpus PATH    usps.h5, a folder with MNIST's four idx files, .amat files or CIFAR-10's binary files, or a .csv
-#                    table with a label column; without it, scikit-learn's embedded digits
+#   --corpus PATH    usps.h5 or any HDF5 with data and target, a folder with MNIST's four idx files, .amat files or
+#                    CIFAR-10's binary files, or a .csv table with a label column; without it, scikit-learn's digits
 #   --label NAME     label column of a .csv table (label, class, target or the last); --test FILE: its test samples
 #   --name NAME      what the data set is called, where what it holds or its file do not tell
 #   --remake rot     square images turned (rot) or on a random background (back-rand), as in variants of MNIST

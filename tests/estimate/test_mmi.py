@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contests import check_gradient, task
-from margo.estimate import mmi
+from contests import check_gradient, spoken, task
+from margo.estimate import mmi, pieces
 from margo.estimate.mmi import MmiOptions
 from margo.estimate.moves import PARAMETERS, gradients
 from margo.gaussian.likelihood import log_likelihoods, scorer
@@ -163,13 +163,116 @@ def test_the_log_domain_takes_over_where_the_linear_one_fails():
     np.testing.assert_allclose(stats.occupancy.sum(), 0.0, atol=1e-6)
 
 
-def test_an_utterance_whose_denominator_is_too_large_is_dropped_with_another_way(monkeypatch):
+def totals(stats):
+    return {name: getattr(stats, name) for name in
+            ("objective", "occupancy", "first", "second", "against", "transitions", "transitions_against")}  # fmt: skip
+
+
+@pytest.mark.parametrize("boost", [0.0, 0.7])
+@pytest.mark.parametrize("kind", ["isolated", "loop", "bigram"])
+def test_the_list_of_all_strings_is_the_exact_denominator(kind, boost, monkeypatch):
+    """Caught: strings that are not weighted by their posteriors, or whose bigram is not scaled as in the graph."""
+    hmms, data = task(1, kind, utterances=4, words=2, silence=kind == "loop")
+    data = [(name, x[:6], words[:1]) for name, x, words in data]
+    options = replace(OPTIONS, boost=boost, tau=1.0)
+    exact = mmi.accumulate(hmms, data, options)
+    monkeypatch.setattr(mmi, "CELLS", 0)
+    mmi._compiled.cache_clear()
+    listed = mmi.accumulate(hmms, data, options)
+    assert listed.utterances == exact.utterances == len(data) and abs(exact.objective) > 1e-3 and not listed.dropped
+    for name, value in totals(exact).items():
+        np.testing.assert_allclose(totals(listed)[name], value, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_long_utterances_are_set_against_what_was_said_and_the_best_strings(monkeypatch):
+    """Only those over the bound. Caught: a list without what was said, of which the posterior may then be above 1."""
+    hmms, data = task(7, "loop", utterances=12)
+    weighed, graph = weighed_grammar(hmms, OPTIONS.acoustic_scale), recognition_graph(hmms)
+    exact = [mmi.accumulate(hmms, [row], OPTIONS) for row in data]
+    longest = max(len(x) for _, x, _ in data)
+    monkeypatch.setattr(mmi, "CELLS", graph.n_nodes * longest - 1)
+    monkeypatch.setattr(mmi, "STRINGS", 1)
+    wrong = 0
+    for row, before in zip(data, exact):
+        name, x, words = row
+        after, expected = mmi.accumulate(hmms, [row], OPTIONS), before.objective
+        if len(x) == longest:
+            best = viterbi(graph, log_likelihoods(scorer(hmms.pool, graph.states, np.float64), x)).word_names
+            logs = []
+            for string in [words] + [best] * (best != words):
+                forced = align_graph(hmms, string)
+                scores = log_likelihoods(scorer(hmms.pool, forced.states, np.float64), x)
+                logs.append(posteriors(forced, scores, scale=OPTIONS.acoustic_scale).log_likelihood[0]
+                            + string_score(weighed, string))  # fmt: skip
+            expected, wrong = logs[0] - np.logaddexp.reduce(logs), wrong + (best != words)
+        np.testing.assert_allclose(after.objective, expected, rtol=1e-10, err_msg=name)
+        assert after.errors == before.errors and after.utterances == 1
+    assert 0 < wrong < len(data)
+
+def test_an_utterance_too_long_for_strings_and_for_the_graph_is_dropped_with_another_way(monkeypatch):
     hmms, data = task(0, "loop", utterances=3)
     longest = max(data, key=lambda row: len(row[1]))
     nodes = recognition_graph(hmms).n_nodes
+    bound = max(len(x) * pieces.chain_nodes(hmms, words) for _, x, words in data if len(x) < len(longest[1]))
+    assert len(longest[1]) * pieces.chain_nodes(hmms, longest[2]) > bound
     monkeypatch.setattr(mmi, "CELLS", nodes * len(longest[1]) - 1)
-    kept = [row for row in data if len(row[1]) < len(longest[1])]
+    monkeypatch.setattr(pieces, "CELLS", bound)
     stats = mmi.accumulate(hmms, data, OPTIONS)
+    kept = [row for row in data if len(row[1]) < len(longest[1])]
     assert len(stats.dropped) == len(data) - len(kept) and stats.utterances == len(kept)
-    assert (longest[0], f"{len(longest[1])} frames times {nodes} nodes are too many for the exact denominator of MMI; "
+    assert (longest[0], f"{len(longest[1])} frames times {nodes} nodes are too many for the denominator of MMI; "
             "train_mce and train_lme take N-best lists instead") in stats.dropped  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def long():
+    """A model, an utterance of sixty words, and two short ones."""
+    hmms, short = task(3, "loop", utterances=2)
+    rng = np.random.default_rng(3)
+    words = tuple(hmms.words[n] for n in rng.integers(0, 3, 60))
+    return hmms, [("long", np.concatenate([spoken(hmms, word, rng) for word in words]), words), *short]
+
+
+def in_pieces(monkeypatch, hmms, data):
+    """A few words at a time, and much context, since scaled posteriors are soft; short utterances at once, as ever."""
+    monkeypatch.setattr(pieces, "CELLS", max(len(x) * pieces.chain_nodes(hmms, words) for _, x, words in data[1:]))
+    monkeypatch.setattr(pieces, "PIECE", 50_000)
+    monkeypatch.setattr(pieces, "CONTEXT", 16)
+
+
+@pytest.mark.parametrize("how", [{}, {"boost": 0.7}, {"tau": 5.0}, {"boost": 0.7, "parameters": ("means",)}])
+def test_long_utterances_count_what_the_whole_does(long, monkeypatch, how):
+    hmms, data = long
+    options = replace(OPTIONS, **how)
+    whole = mmi.accumulate(hmms, data, options)
+    in_pieces(monkeypatch, hmms, data)
+    taken = []
+    monkeypatch.setattr(mmi, "long_posteriors", lambda *given: taken.append(1) or pieces.long_posteriors(*given))
+    parts = mmi.accumulate(hmms, data, options)
+    assert taken == [1]
+    for one, other in [(parts, whole), *([(parts.own, whole.own)] if options.tau else [])]:
+        for name in ("occupancy", "first", "second", "transitions", "against", "transitions_against"):
+            expected = getattr(other, name)
+            np.testing.assert_allclose(getattr(one, name), expected, atol=2e-4 * np.abs(expected).max(), err_msg=name)
+    assert parts.objective == pytest.approx(whole.objective, abs=1e-4)
+    assert (parts.frames, parts.utterances, parts.errors) == (whole.frames, whole.utterances, whole.errors)
+
+
+def test_a_long_utterance_that_does_not_fit_is_dropped_and_named_and_the_others_are_used(long, monkeypatch):
+    hmms, data = long
+    in_pieces(monkeypatch, hmms, data)
+    rest = mmi.accumulate(hmms, data[1:], OPTIONS)
+
+    def check(data, reason):
+        stats = mmi.accumulate(hmms, data, OPTIONS)
+        assert stats.dropped == (("long", reason),) and stats.utterances == 2
+        np.testing.assert_array_equal(stats.first, rest.first)
+
+    (name, x, words), *short = data
+    check([(name, x[:50], words), *short], "50 frames: no path through the model fits")
+
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(mmi, "long_posteriors", full)
+    check(data, f"{len(x)} frames need more memory than there is")

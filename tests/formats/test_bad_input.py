@@ -71,7 +71,7 @@ def test_hdf5_that_declares_gigabytes_is_refused(tmp_path):
             file.create_dataset(f"{group}/data", (1_000_000, 1000), "f8", chunks=(1000, 1000), compression="gzip")
             file.create_dataset(f"{group}/target", data=np.arange(10))
     assert (tmp_path / "u.h5").stat().st_size < 100_000
-    refused(tables.read_usps, tmp_path / "u.h5", "declares 16000000", "expected at most")
+    refused(tables.read_hdf5, tmp_path / "u.h5", "declares 16000000", "expected at most")
 
 
 def test_idx_that_inflates_is_refused(tmp_path):
@@ -149,7 +149,7 @@ def test_links_to_folders_outside_are_followed(tmp_path):
 
 READERS = {
     "audio": read_audio, "info": audio_info, "npz": read_npz, "text": transcripts.read_transcripts, "ctm": ctm.read_ctm,
-    "csv": tables.read_csv, "samples": samples.read_samples, "usps": tables.read_usps, "mlf": htk.read_mlf,
+    "csv": tables.read_csv, "samples": samples.read_samples, "usps": tables.read_hdf5, "mlf": htk.read_mlf,
     "idx": lambda path: tables.read_idx(path, 3), "mmf": htk.read_hmmdefs, "htk": htk.read_parameters,
     "plots": plots.read_plots, "toml": reading.read_toml, "grid": read_textgrid, "nbest": transcripts.read_nbest,
     "ark": lambda path: features.read_matrix((str(path), 0)), "map": transcripts.read_symbol_map,
@@ -364,7 +364,7 @@ def test_a_score_of_another_shape_is_refused(tmp_path):
 def test_odd_numbers_are_refused_in_lists_and_labels(tmp_path, number):
     (tmp_path / "feats.ark").touch()
     (tmp_path / "feats.scp").write_text(f"u feats.ark:{number}\n")
-    with pytest.raises(MargoError, match=r"feats\.scp: 1 fault\n.*line 1: .*expected archive:offset"):
+    with pytest.raises(MargoError, match=r"feats\.scp: line 1: .*expected archive:offset"):
         features.read_scp(tmp_path)
     assert reading.place_of(f"feats.ark:{number}") is None
     if number != "-3":
@@ -394,7 +394,7 @@ def test_errors_of_decoders_are_told(tmp_path):
 
     with h5py.File(tmp_path / "u.h5", "w") as file:
         file["train"], file["test/data"], file["test/target"] = 3, np.array([b"x"]), 5
-    refused(tables.read_usps, tmp_path / "u.h5", "train/data: not there", "test/data: expected an array of numbers")
+    refused(tables.read_hdf5, tmp_path / "u.h5", "train/data: not there", "test/data: expected an array of numbers")
     packed = bytearray(gzip.compress(b"\0\0\x08\x01" + struct.pack(">I", 9000) + os.urandom(9000)))
     packed[200:300] = bytes(100)
     (tmp_path / "i.gz").write_bytes(packed)
@@ -422,7 +422,7 @@ def test_doubles_that_are_infinite_as_floats_are_told(tmp_path):
 
 
 def test_an_utterance_that_a_ctm_would_hide_is_not_written(tmp_path):
-    with pytest.raises(MargoError, match="a.ctm: cannot be written: 1 fault\n  ;;a: a line that begins with ;;"):
+    with pytest.raises(MargoError, match="a.ctm: cannot be written: ;;a: a line that begins with ;;"):
         ctm.write_ctm(tmp_path / "a.ctm", [ctm.TimedWord(";;a", 0.0, 1.0, "one"), ctm.TimedWord("b", 0.0, 1.0, "one")])
     assert not (tmp_path / "a.ctm").exists()
 
@@ -452,7 +452,7 @@ def test_hdf5_reads_no_other_file(tmp_path):
             file["test/data"], file["test/target"], file["train/target"] = np.zeros((10, 2)), *[np.arange(10)] * 2
             put(file)
         says = "its values are in other files" if name == "external" else "a link, expected the values themselves"
-        refused(tables.read_usps, tmp_path / f"{name}.h5", f"train/data: {says}")
+        refused(tables.read_hdf5, tmp_path / f"{name}.h5", f"train/data: {says}")
 
 
 # -- configuration -----------------------------------------------------------------------------------------------------

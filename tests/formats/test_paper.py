@@ -1,5 +1,7 @@
 """The papers' figures as data."""
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,20 @@ def test_a_task_has_figures_of_its_own():
     assert timit.find("gmm-ml", 100, "test", "err", "timit", "ma-4").percent == pytest.approx(100 - 90.17)
     assert timit.find("gmm-ml", 4, "test", "err", "timit", "ma-4") is None  # of other size than the paper's
     assert timit.find("gmm-ml", 100, "test", "err", "timit (not the whole)", "ma-4") is None
+    digits = read_paper(CONF / "digits.toml")
+    light, strong = (digits.find("gmm-ml", 1, "test", "err", "usps", task) for task in ("", "large lambda"))
+    assert (light.percent, strong.percent) == (5.83, 7.22)
+    assert digits.find("hybrid-ll", 1, "test", "err", "mnist", "large lambda") is None  # not those of another task
+    assert digits.find("semi-supervised (ll-lm)", 1, "test", "err", "mnist", "100 labels").percent == 5.08
+
+
+def test_every_row_of_the_tables_is_there():
+    """[R18] Table 1: 14 rows of ten (TIMIT is elsewhere), 2: 8 numbers of labels in 4 ways; [DA08]: 4 sizes, 3 ways."""
+    figures = read_paper(CONF / "digits.toml").figures
+    tables = Counter(re.sub(", .*", "", figure.source) for figure in figures)
+    assert tables == {"[R18] Table 1": 140, "[R18] Table 2": 32} | {
+        f"[DA08] Table {table}": 12 for table in ("1(a)", "1(b)", "2(a)", "2(b)")
+    }
 
 
 def test_relative_reductions_printed_in_the_paper_follow_from_our_figures():

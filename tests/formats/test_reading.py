@@ -31,6 +31,8 @@ def test_a_long_list_of_faults_is_counted_whole_and_shown_in_part():
         with pytest.raises(MargoError) as error:
             refuse(faults, "file", most)
         assert str(error.value) == "\n  ".join(["file: 5 faults", *lines])
+    with pytest.raises(MargoError, match="^file: line 1$"):  # one is told in one line
+        refuse(faults[:1], "file", 2)
 
 
 def test_whole_numbers_and_reals_are_ascii_and_of_a_size():

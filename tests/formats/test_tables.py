@@ -77,6 +77,30 @@ def test_usps_layout(tmp_path):
         read_corpus(tmp_path)
 
 
+@pytest.mark.parametrize("labels", [np.array([-1, 1]), np.array([10, 2000]), np.array([0.0, 7.0])])
+def test_any_hdf5_table_with_labels_will_do(tmp_path, labels):
+    """Classes are whatever whole numbers there are, in their order; not digits alone, nor only in two parts."""
+    y = labels[[1, 0, 0, 1]]
+    with h5py.File(tmp_path / "parts.h5", "w") as file:
+        for group in ("train", "test"):
+            file.create_dataset(f"{group}/data", data=np.arange(12.0).reshape(4, 3))
+            file.create_dataset(f"{group}/target", data=y)
+    with h5py.File(tmp_path / "one.h5", "w") as file:
+        file.create_dataset("data", data=np.arange(12.0).reshape(4, 3))
+        file.create_dataset("target", data=y)
+    for table in (read_corpus(tmp_path / "parts.h5")["test"], read_corpus(tmp_path / "one.h5")["all"]):
+        assert table.names == tuple(str(int(label)) for label in labels) and table.y.tolist() == [1, 0, 0, 1]
+    with h5py.File(tmp_path / "parts.h5", "a") as file:
+        file["test/target"][0] = 5
+    with pytest.raises(MargoError, match="test: no sample to train on has label 5"):
+        read_corpus(tmp_path / "parts.h5")
+    with h5py.File(tmp_path / "one.h5", "a") as file:
+        del file["target"]
+        file.create_dataset("target", data=[0.5, 1, 1, 0])
+    with pytest.raises(MargoError, match="all: labels are not all whole numbers"):
+        read_corpus(tmp_path / "one.h5")
+
+
 def test_real_usps(corpora):
     tables = read_corpus(corpora / "usps")
     assert (tables["train"].x.shape, tables["test"].x.shape) == ((7291, 256), (2007, 256))
@@ -167,3 +191,15 @@ def test_a_data_set_is_called_what_it_is():
     assert name_of("/data/fashion", part) == "fashion"
     assert name_of("/data/MNIST", part) == "mnist (not the whole)"
     assert name_of("birds.csv", {"all": part["train"]}) == "birds"
+
+
+def test_a_variant_of_mnist_is_known_by_its_name_and_its_sizes():
+    """A folder that is called like one, or images as many, are not enough."""
+    def parts(train, test):
+        return {name: Table(np.zeros((count, 784)), np.zeros(count, int), ("0",)) for name, count in
+                (("train", train), ("test", test))}  # fmt: skip
+
+    assert name_of("/data/mnist_basic", parts(12000, 50000)) == "mnist_basic"
+    assert name_of("/data/mnist_basic", parts(10000, 50000)) == "mnist_basic (not the whole)"
+    assert name_of("mnist_rotation_new.h5", {"all": parts(12000, 1)["train"]}) == "mnist_rotation_new (not the whole)"
+    assert name_of("/data/mine", parts(12000, 50000)) == "mine"

@@ -11,8 +11,10 @@ from margo.errors import MargoError
 from margo.gaussian.mixtures import log_mixtures
 from margo.gaussian.pool import GaussianPool
 from margo.kernel import scorespace
+from margo.kernel.descent import decision
 from margo.kernel.metric import METRICS, measure, score_gradient
 from margo.kernel.scorespace import SPACES, by_class, fit_mixtures, from_vector, moving_scores, to_vector
+from margo.kernel.svm import solve_binary
 from oracles import forgetting, kernel_energy, numeric
 
 WHOLE = [*SPACES, "llr-mean-weight", "llr-second", "ll-mean-var-weight-second", "fisher-weight",
@@ -145,6 +147,26 @@ def test_metric_is_the_covariance_within_blocks():
     np.testing.assert_allclose(measure(phi, "full", ridge=0.0).solve(s), np.linalg.solve(covariance, s), rtol=1e-5)
     stiff = covariance + np.diag(0.5 * np.diag(covariance))
     np.testing.assert_allclose(measure(phi, "full", ridge=0.5).solve(s), np.linalg.solve(stiff, s), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_scores_of_a_gaussian_that_no_sample_comes_near_do_not_decide(kind):
+    """Its posteriors are e^-200: divided by their deviation they would outweigh all else where a later sample is near
+    it, with weights that no file holds."""
+    rng = np.random.default_rng(15)
+    pool, x = make_pool(rng, mixtures=2), rng.normal(size=(30, 2))
+    far = np.array([20.0, 0.0])
+    means = pool.means.copy()
+    means[0] = far
+    pool = replace(pool, means=means)
+    phi = scorespace.score(pool, x, "llr-mean")[0]
+    assert 0 < phi[:, 1:3].std(0).max() < 1e-40
+    signs = np.where(np.arange(30) % 2, 1, -1)
+    metric = measure(phi, kind, scorespace.blocks("llr-mean", pool.sizes, 2))
+    weights, bias = decision(phi, metric, solve_binary(metric.factor(phi), signs))
+    assert np.abs(weights[1:3]).max() < 1e-20 < np.abs(weights[3:]).max() < 1e3
+    near = scorespace.score(pool, far[None], "llr-mean")[0]
+    assert np.abs(near @ weights + bias).max() < 1e4
 
 
 def test_features_are_selected_by_fisher_ratio():

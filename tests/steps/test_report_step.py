@@ -91,6 +91,7 @@ def make_run(exp, systems=RATES, synthetic=True, unit="word"):
         {"title": "confusions", "kind": "heatmap", "rows": list("abc"), "columns": list("abc"), "x_label": "recognised",
          "y_label": "spoken", "values": [[9, 1, 0], [2, 8, 0], [0, 0, 10]]},
         {"title": "error against radius", "kind": "line", "x_log": True, "x_label": "r²/K", "y_label": "error %",
+         "note": "One radius was left out.",
          "series": [{"name": "1 mix", "x": [0.001, 0.01, 0.1, 1.0], "y": [5.0, 3.0, 2.5, 6.0]}]},
         {"title": "picture", "kind": "image", "source": "data:image/png;base64,iVBORw0KGgo="},
     ])  # fmt: skip
@@ -179,7 +180,7 @@ def test_terminal_and_markdown_show_the_figures_beside_the_papers(run, exp):
     assert [" ".join(line.split()) for line in drawn[::2]] == [
         "| r²/K | 0.001 | 0.01 | 0.1 | 1 |", "| 1 mix | 5 | 3 | 2.5 | 6 |"
     ]  # fmt: skip
-    assert "margins of training tokens (" not in text
+    assert "6 |\n\nOne radius was left out.\n" in text and "margins of training tokens (" not in text
 
 
 def test_page_is_one_sound_file_with_every_plot(run, exp):
@@ -234,8 +235,20 @@ def test_classifiers_of_several_runs_and_tasks(run, tmp_path):
         ("gmm-ml", ""), ("gmm-mm", ""), ("gmm-ml", "4 classes, Ma"), ("gmm-mm", "4 classes, Ma"),
     ]  # fmt: skip
     assert rows[0]["percent"] == pytest.approx(np.mean(rows[0]["runs"]), abs=1e-4) and len(rows[0]["runs"]) == 3
-    assert rows[0]["paper"]["percent"] == pytest.approx(19.95)
+    assert rows[0]["paper"]["percent"] == pytest.approx(19.95) and rows[2]["paper"] is None
     assert rows[3]["versus"]["system"] == "gmm-ml" and "versus" not in rows[1]
+
+
+@pytest.mark.parametrize("synthetic", [False, True])
+def test_a_papers_figures_on_a_corpus_do_not_stand_beside_a_synthetic_one(run, tmp_path, synthetic):
+    """The embedded TIMIT has its name, and is not the paper's."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.json").write_text(json.dumps({"corpus": "timit", "synthetic": synthetic}))
+    truth = np.arange(20) % 2
+    score_classes(tmp_path / "ll", truth, [truth], system="hybrid-ll", mixtures=1, set="test", extra={"task": "phones"})
+    run("--exp", tmp_path, "--recipe", "timit", "--paper", ROOT / "conf" / "paper" / "timit.toml")
+    [row] = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert row["paper"] == (None if synthetic else {"percent": 25.433, "source": "[R18] Table 1, TIMIT"})
 
 
 def test_phones_are_called_phones(run, tmp_path):

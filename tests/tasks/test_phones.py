@@ -209,9 +209,9 @@ ngram 2=1
     ("lexicon", "lm", "said"),
     [
         ("w0 a\nw1 c\n", "", "words of the transcripts without pronunciation"),
-        (LEXICON + "zoo z oo\n", "", "units without data"),
+        (LEXICON + "zoo oo\n", "", "units without data"),
         (LEXICON, ARPA, "w0: no backoff, which a 1-gram needs that longer ones begin with"),
-        (LEXICON, ARPA.replace("2=1", "2=7"), "1 2-grams, its head says 7"),
+        (LEXICON, ARPA.replace("2=1", "2=7").replace("\n-1 w0", "\n-1 w0 -0.5"), "1 2-grams, its head says 7"),
     ],
 )
 def test_what_a_training_run_lacks_is_told(folders, tmp_path, lexicon, lm, said):
@@ -220,7 +220,7 @@ def test_what_a_training_run_lacks_is_told(folders, tmp_path, lexicon, lm, said)
     grammar = {"grammar": "lm", "lm": tmp_path / "lm"} if lm else {}
     with pytest.raises(MargoError) as caught:
         go(folders, tmp_path / "out", "ml", lexicon=tmp_path / "lexicon.txt", **grammar)
-    assert said in str(caught.value) and str(tmp_path) in str(caught.value)
+    assert said in str(caught.value) and str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_transform_of_another_dimension_is_told(root, folders, tmp_path):
@@ -230,7 +230,8 @@ def test_a_transform_of_another_dimension_is_told(root, folders, tmp_path):
     meta, arrays = read_npz(tmp_path / "lda" / "transform.npz")
     (tmp_path / "other").mkdir()
     write_npz(tmp_path / "other" / "transform.npz", meta, {"matrix": arrays["matrix"][:, 1:]})
-    with pytest.raises(MargoError, match=f"matrix is float64 .2, {dimension - 1}., expected .* {dimension} columns"):
+    told = f"^.*matrix is float64 .2, {dimension - 1}., expected .* {dimension} columns.*$"  # in a line
+    with pytest.raises(MargoError, match=told):
         run_step(root, "transform_features", tmp_path / "1", transform=tmp_path / "other", data=folders / "dev")
     wider = {**meta, "columns": dimension + 1, "source": {**meta["source"], "dimension": dimension + 1}}
     write_npz(tmp_path / "other" / "transform.npz", wider, {"matrix": np.ones((2, dimension + 1))})

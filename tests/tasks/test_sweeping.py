@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from margo.classify import gmm
+from margo.classify import gmm, hybrid
 from margo.classify.gmm import GmmOptions
+from margo.classify.hybrid import HybridOptions
 from margo.errors import MargoError
 from margo.formats.plots import picture_address, plot_faults
 from margo.formats.tables import Table
-from margo.tasks import peers, preparing, sweeping
+from margo.tasks import peers, preparing, sweeping, tuning_classifiers
 from margo.tasks.tuning_classifiers import choose_columns, choose_components
 
 
@@ -81,6 +82,42 @@ def test_drawn_samples_have_the_class_moments(covariance):
     second = np.einsum("k,kde->de", weights, pool.covariances.dense() + pool.means[:, :, None] * pool.means[:, None])
     np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=0.06)
     np.testing.assert_allclose(np.cov(drawn.T), second - np.outer(mean, mean), atol=0.12)
+
+
+def test_more_labels_than_samples_are_left_out_and_said_to_be():
+    """[R18] Table 2 has 25,000 labels, USPS 6076 samples; the paper's curve stands beside ours where it is whole."""
+    said, few, many = [], "supervised (ll-lm)", "semi-supervised (ll-lm)"
+    figures = {(few, 12): 9.0, (few, 60): 5.0, (many, 12): 4.0}
+    options = SimpleNamespace(**vars(HybridOptions(rank=1, epochs=1, precision=False)), labels=(12, 60, 100), draws=1,
+                              objectives=("ll-lm",), start_ridge=0.3, seed=0)  # fmt: skip
+    step = SimpleNamespace(say=said.append)
+    rows, [plot] = sweeping.label_curves(table(N=20), table(1, N=20), options, step, lambda *key: figures.get(key))
+    assert [row["labels"] for row in rows] == [12, 60] and plot_faults([plot]) == []
+    assert said[0] == plot["note"] == "100 labels left out: there are 60 training samples."
+    assert [line["name"] for line in plot["series"]] == [few, many, f"{few}, the paper"]
+    assert plot["series"][2]["y"] == [9.0, 5.0]
+    options.labels = (100,)
+    with pytest.raises(MargoError, match="100 labels asked for; expected 60 .the samples. or fewer"):
+        sweeping.label_curves(table(N=20), table(1, N=20), options, step)
+
+
+@pytest.mark.parametrize("folds", [1, 4])
+def test_a_search_without_folds_scores_the_epoch_that_dev_likes_best(tmp_path, monkeypatch, folds):
+    """[R18] 4.2.1: as its training does; with folds the last epoch, as the training on all samples ends with it."""
+    train, dev, settings = table(N=20), table(1, N=20), {"rank": 1, "precision": False, "epochs": 8, "rate": 0.3}
+    start, _ = gmm.fit(train.x, train.y, GmmOptions(covariance="full"), np.random.default_rng(0))
+    _, reports = hybrid.fit(start, train.x, train.y, HybridOptions(**settings), 0, (dev.x, dev.y))
+    errors = [report["validation_error"] for report in reports]
+    assert min(errors) < errors[-1]
+    monkeypatch.setattr(tuning_classifiers, "folds_of", lambda options, step: [(train, dev)])
+    monkeypatch.setattr(tuning_classifiers, "starts_of", lambda options, folds, step: [start])
+    fixed = [f"{name}={str(value).lower()}" for name, value in settings.items() if name != "rate"]
+    options = SimpleNamespace(trainer="train_hybrid", space=["rate=0.3"], fixed=fixed, folds=folds, seed=0, trials=1,
+                              out=tmp_path)  # fmt: skip
+    step = SimpleNamespace(out=tmp_path, inputs={}, say=lambda text: None, output=tmp_path.joinpath)
+    tuning_classifiers.search(options, step)
+    [trial] = json.loads((tmp_path / "trials.json").read_text())
+    assert trial["error"] == pytest.approx(min(errors) if folds == 1 else errors[-1])
 
 
 def test_a_picture_is_a_png_of_its_pixels():

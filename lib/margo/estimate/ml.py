@@ -168,14 +168,14 @@ def accumulate(
         graph = align_graph(hmms, words)
         compiled = scorer(hmms.pool, graph.states, dtype)
         arc_counts = np.zeros(graph.n_arcs)
-        for name, x in [member for member in members if is_long(graph, len(member[1]))]:
+        for name, x in [member for member in members if is_long(graph.n_nodes, len(member[1]))]:
             try:
                 stats += long_stats(hmms, graph, compiled, x, words, scale, options.prune)
             except MargoError as error:
                 dropped.append((name, str(error)))
             except MemoryError:
                 dropped.append((name, NO_MEMORY.format(len(x))))
-        members = [member for member in members if not is_long(graph, len(member[1]))]
+        members = [member for member in members if not is_long(graph.n_nodes, len(member[1]))]
         for run in batches([len(x) for _, x in members], BATCH):
             batch = members[run]
             evaluation = evaluate(compiled, np.concatenate([x for _, x in batch]))

@@ -5,15 +5,17 @@
 P(W) is all that the grammar adds in recognition (a bigram's scale and insertion penalties are made for log-likelihoods
 that are not scaled, so that kappa scales them as well).
 
-The numerator runs over the string's own model, the denominator over the whole recognition graph; no lattices. Boosted
-MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: with l the number of frames of the
-reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so that
-each word of the reference found in its place counts 1; silence earns nothing.
+The numerator runs over the string's own model, the denominator over the whole recognition graph; no lattices. Where
+that graph has too many nodes for an utterance, sum_W is over what was said and the N strings with the best paths.
+Boosted MMI multiplies every path of the denominator by exp(-boost A), A its accuracy: with l the number of frames of
+the reference word w at frame t in the best alignment, a path earns 1/l at frame t if its state there is one of w's, so
+that each word of the reference found in its place counts 1; silence earns nothing.
 
 The update is extended Baum-Welch (:mod:`margo.gaussian.ebw`) with D = growth * (occupancy in the denominator), and
 I-smoothing: tau frames of each Gaussian's numerator mean and variance added to its numerator.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -23,22 +25,25 @@ from margo.estimate.criterion import Criterion, IterationOptions
 from margo.estimate.ml import by_words
 from margo.estimate.moves import PARAMETERS, ebw_step
 from margo.estimate.paths import misfit
+from margo.estimate.pieces import NO_MEMORY, begins_of, chain_nodes, is_long, long_posteriors
 from margo.estimate.stats import Stats, add_contested, add_gaussians, add_moments
-from margo.gaussian.likelihood import batches, evaluate, flatten, scorer
+from margo.gaussian.likelihood import batches, evaluate, flatten, log_likelihoods, scorer
 from margo.gaussian.room import Room
 from margo.knobs import knob
 from margo.model.grammar import recognition_graph, string_score, weighed_grammar
 from margo.model.graph import Graph, align_graph
 from margo.model.hmm import HmmSet
 from margo.search.forward_backward import posteriors
+from margo.search.nbest import nbest
 from margo.search.scaled import scaled_posteriors
-from margo.search.viterbi import best_scores, viterbi
+from margo.search.viterbi import Path, best_scores, viterbi
 
 BATCH = 1024  # frames that go through the products together
 CELLS = 1 << 27  # nodes of the denominator's graph times frames of an utterance, at most: a gigabyte
+STRINGS = 100  # that stand for the denominator of an utterance with more
 TOO_LARGE = (
-    "{frames} frames times {nodes} nodes are too many for the exact denominator of MMI; train_mce and train_lme take "
-    "N-best lists instead"
+    "{frames} frames times {nodes} nodes are too many for the denominator of MMI; train_mce and train_lme take N-best "
+    "lists instead"
 )
 ROUNDING = 1e-12  # part of a path's score by which it may differ when summed in another order
 
@@ -80,12 +85,20 @@ def accumulate(hmms: HmmSet, utterances, options: MmiOptions = MmiOptions()) -> 
     stats = Stats.zeros(hmms)
     stats.own = Stats.zeros(hmms) if options.tau else None
     groups, dropped = by_words(hmms, utterances)
-    ordered, nodes = [], space.graph.n_nodes
+    ordered, long, nodes = [], [], space.graph.n_nodes
     for name, x, words in ((name, x, words) for words, members in groups.items() for name, x in members):
-        if len(x) * nodes > CELLS:
+        if not is_long(chain_nodes(hmms, words), len(x)):
+            ordered.append((name, x, words))
+        elif len(x) * nodes > CELLS:
             dropped.append((name, TOO_LARGE.format(frames=len(x), nodes=nodes)))
         else:
-            ordered.append((name, x, words))
+            long.append((name, x, words))
+    for name, x, words in long:
+        try:
+            reason = space.add_long(stats, x, words)
+        except MemoryError:
+            reason = NO_MEMORY.format(len(x))
+        dropped += [(name, reason)] if reason else []
     for run in batches([len(x) for _, x, _ in ordered], BATCH):
         dropped += space.add(stats, ordered[run])
     space.finish(stats)
@@ -162,7 +175,10 @@ class _Space:
         fits = objectives > -np.inf
         if self.options.boost:
             flat = self.flattened("boosted", scores - self.boosts(batch, scores, bounds, fits))
-        totals = self.run(self.graph, flat, bounds, fits, below, stats.transitions_against)
+        wide = fits & (lengths * self.graph.n_nodes > CELLS)
+        totals = self.run(self.graph, flat, bounds, fits & ~wide, below, stats.transitions_against)
+        for i in np.flatnonzero(wide):
+            totals[i] = self.run_listed(i, batch[i][2], flat, bounds, below, stats.transitions_against)
         stats.objective += float((objectives[fits] - totals[fits]).sum())
         stats.utterances += int(fits.sum())
         stats.frames += int(lengths[fits].sum())
@@ -176,6 +192,37 @@ class _Space:
         return [
             (batch[i][0], misfit(int(lengths[i]), string_score(self.hmms, batch[i][2]))) for i in np.flatnonzero(~fits)
         ]
+
+    def add_long(self, stats: Stats, x: np.ndarray, words) -> str:
+        """Statistics of an utterance whose words have too many nodes to be searched at once: the numerator in pieces,
+        the Gaussians' part some frames at a time. Returns why it had to be dropped, if so."""
+        kappa, objective = self.options.acoustic_scale, string_score(self.weighed, words)
+        scores, bounds, wanted = log_likelihoods(self.compiled, x), np.array([0, len(x)]), np.ones(1, bool)
+        path = viterbi(align_graph(self.hmms, words, self.graph.states), scores)
+        if path is None or not objective > -np.inf:
+            return misfit(len(x), objective)
+        best = best_scores(self.decoder, scores, bounds, wanted)[0]
+        above, below = (np.zeros(scores.shape, self.compiled.matrix.dtype) for _ in range(2))
+        total, above_arcs = long_posteriors(self.hmms, self.graph.states, scores, words, begins_of(path), kappa, above)
+        if self.options.boost:
+            for place, columns, earned in self.earnings(path):
+                scores[place, columns] -= self.options.boost / kappa * earned
+        below_arcs = np.zeros_like(above_arcs)
+        objective += total - self.run(self.graph, self.flattened("flat", scores), bounds, wanted, below, below_arcs)[0]
+        for first in range(0, len(x), BATCH):
+            place = slice(first, first + BATCH)
+            evaluation = evaluate(self.compiled, x[place], self.room)
+            if stats.own is not None:
+                add_gaussians(stats.own, self.compiled, evaluation, kappa * above[place])
+            add_contested(self.moments, self.against, evaluation, above[place], below[place])
+        if self.transitions:
+            stats.transitions += above_arcs
+            stats.transitions_against += below_arcs
+        stats.objective += float(objective)
+        stats.utterances += 1
+        stats.frames += len(x)
+        stats.errors += int(path.score + string_score(self.hmms, words) < best - ROUNDING * abs(best))
+        return ""
 
     def finish(self, stats: Stats) -> None:
         """Hand over what the batches have summed."""
@@ -206,6 +253,24 @@ class _Space:
                 transitions += graph.transition_counts(exact.arc_counts, len(transitions))
         return totals
 
+    def run_listed(self, i: int, words, flat: "_Flat", bounds, occupancies, transitions) -> float:
+        """As :meth:`run` of the whole graph, of utterance ``i`` alone and over what was said and the N best strings: the
+        forward-backward of each, weighted by its posterior among them."""
+        place, only = slice(bounds[i], bounds[i + 1]), np.arange(len(bounds) - 1) == i
+        strings = dict.fromkeys([tuple(words), *(one.names for one in nbest(self.decoder, flat.scores[place], STRINGS))])
+        occupied, counts = self.room.array("listed", occupancies.shape, occupancies.dtype), np.zeros(len(transitions))
+        occupancies[place], total = 0, -np.inf
+        for string in strings:
+            passed = np.zeros(len(transitions))
+            forced = align_graph(self.hmms, string, self.graph.states)
+            score = string_score(self.weighed, string) + self.run(forced, flat, bounds, only, occupied, passed)[i]
+            before, total = total, np.logaddexp(total, score)
+            kept, share = np.exp(before - total), np.exp(score - total)
+            occupancies[place] = kept * occupancies[place] + share * occupied[place]
+            counts = kept * counts + share * passed
+        transitions += counts
+        return total
+
     def boosts(self, batch, scores: np.ndarray, bounds: np.ndarray, fits: np.ndarray) -> np.ndarray:
         """What boosting takes from the log-likelihoods [T, S'] of the denominator."""
         taken = np.zeros(scores.shape)
@@ -219,8 +284,13 @@ class _Space:
         forced = align_graph(self.hmms, words)
         path = viterbi(forced, scores[:, np.searchsorted(self.graph.states, forced.states)])
         earned = np.zeros(scores.shape)
+        for place, columns, value in self.earnings(path):
+            earned[place, columns] = value
+        return earned
+
+    def earnings(self, path: Path) -> Iterator[tuple[slice, np.ndarray, float]]:
+        """Frames and columns of the words of the reference's best path, and what their states earn there."""
         for segment in path.words:
             states = np.unique(self.hmms.states_of(self.hmms.words[segment.index]))
-            columns = np.searchsorted(self.graph.states, states)
-            earned[segment.start : segment.end, columns] = 1 / (segment.end - segment.start)
-        return earned
+            yield (slice(segment.start, segment.end), np.searchsorted(self.graph.states, states),
+                   1 / (segment.end - segment.start))  # fmt: skip

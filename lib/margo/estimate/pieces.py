@@ -8,6 +8,7 @@ are those of the whole to many digits. The log-likelihood is that of all pieces 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from margo.model.graph import Graph, align_graph, string_chain
 from margo.model.hmm import HmmSet
 from margo.search.forward_backward import posteriors
 from margo.search.lengths import CELLS
-from margo.search.viterbi import viterbi
+from margo.search.strings import most_nodes
+from margo.search.viterbi import Path, viterbi
 
 NO_PATH = "{} frames: no path through the transcript's model fits"
 NO_MEMORY = "{} frames need more memory than there is"
@@ -34,9 +36,14 @@ class Piece:
     words: tuple[int, int]
 
 
-def is_long(graph: Graph, frames: int) -> bool:
+def is_long(nodes: int, frames: int) -> bool:
     """Whether forward-backward over the whole would take too much memory."""
-    return graph.n_nodes * frames > CELLS
+    return nodes * frames > CELLS
+
+
+def chain_nodes(hmms: HmmSet, words) -> int:
+    """Nodes of the words' model, at most."""
+    return most_nodes(hmms.unit_arcs, np.array([hmms.word_index[word] for word in words]), np.array([0, len(words)]))
 
 
 def long_stats(
@@ -47,28 +54,64 @@ def long_stats(
     ``graph`` is that of the transcript, ``compiled`` its states.
     """
     begins = word_begins(hmms, graph, compiled, x, words, scale)
-    stats, last = Stats.zeros(hmms), 0
+    stats, counted = Stats.zeros(hmms), 0
     for piece in pieces(begins, np.bincount(owners_of(hmms, words)) + 2, PIECE):
         low, high = piece.words
-        part = align_graph(hmms, words[low:high], graph.states)
         evaluation = evaluate(compiled, x[begins[low] : begins[high]])
-        owner = owners_of(hmms, words[low:high]) + low
-        mine = (owner >= piece.own[0]) & (owner < piece.own[1])
-        labels = np.where(mine, part.arcs.column, -1)
-        found = posteriors(part, evaluation.log_likelihoods, scale=scale, labels=labels, n_labels=len(graph.states))
-        add_gaussians(stats, compiled, evaluation, found.occupancies, prune)
-        arcs = part.arcs
-        node = np.where(arcs.destination < len(mine), arcs.destination, arcs.source)
-        counted = (node < len(mine)) & mine[np.minimum(node, len(mine) - 1)]
-        stats.transitions += part.transition_counts(found.arc_counts * counted, len(stats.transitions))
-        stats.objective += float(found.log_likelihood[0])
-        if low < last:  # what the piece before has counted too
-            shared = align_graph(hmms, words[low:last], graph.states)
-            both = posteriors(shared, evaluation.log_likelihoods[: begins[last] - begins[low]], scale=scale)
-            stats.objective -= float(both.log_likelihood[0])
-        last = high
+        own = posteriors_of(hmms, graph.states, words, begins, piece, counted, evaluation.log_likelihoods, scale)
+        add_gaussians(stats, compiled, evaluation, own.occupancies, prune)
+        stats.transitions += own.transitions
+        stats.objective += own.log_likelihood
+        counted = high
     stats.frames, stats.utterances = len(x), 1
     return stats
+
+
+def long_posteriors(
+    hmms: HmmSet, states: np.ndarray, scores: np.ndarray, words, begins: np.ndarray, scale: float, out: np.ndarray
+) -> tuple[float, np.ndarray]:  # fmt: skip
+    """``(log-likelihood, transitions [P])`` of frames whose log-likelihoods under pool ``states`` [S'] are there as
+    ``scores`` [T, S']; occupancies go into ``out`` [T, S'], which comes as zeros."""
+    total, transitions, counted = 0.0, np.zeros(len(hmms.log_transitions)), 0
+    for piece in pieces(begins, np.bincount(owners_of(hmms, words)) + 2, PIECE):
+        place = slice(begins[piece.words[0]], begins[piece.words[1]])
+        own = posteriors_of(hmms, states, words, begins, piece, counted, scores[place], scale)
+        out[place] += own.occupancies
+        transitions += own.transitions
+        total += own.log_likelihood
+        counted = piece.words[1]
+    return total, transitions
+
+
+class Own(NamedTuple):
+    """What the words that count in a piece of T frames leave."""
+
+    occupancies: np.ndarray  # [T, S']
+    transitions: np.ndarray  # [P] expected counts
+    log_likelihood: float  # of the piece, less that of what it shares with the pieces before
+
+
+def posteriors_of(
+    hmms: HmmSet, states: np.ndarray, words, begins: np.ndarray, piece: Piece, counted: int, scores: np.ndarray,
+    scale: float,
+) -> Own:  # fmt: skip
+    """Forward-backward over a piece; ``counted``: the first word that no piece before has had, in its context or else;
+    ``scores`` [T, S'] of its frames under pool ``states``."""
+    low, high = piece.words
+    part = align_graph(hmms, words[low:high], states)
+    owner = owners_of(hmms, words[low:high]) + low
+    mine = (owner >= piece.own[0]) & (owner < piece.own[1])
+    labels = np.where(mine, part.arcs.column, -1)
+    found = posteriors(part, scores, scale=scale, labels=labels, n_labels=len(states))
+    arcs = part.arcs
+    node = np.where(arcs.destination < len(mine), arcs.destination, arcs.source)
+    of_mine = (node < len(mine)) & mine[np.minimum(node, len(mine) - 1)]
+    transitions = part.transition_counts(found.arc_counts * of_mine, len(hmms.log_transitions))
+    total = float(found.log_likelihood[0])
+    if low < counted:  # what the piece before has counted too
+        shared = align_graph(hmms, words[low:counted], states)
+        total -= float(posteriors(shared, scores[: begins[counted] - begins[low]], scale=scale).log_likelihood[0])
+    return Own(found.occupancies, transitions, total)
 
 
 def word_begins(hmms: HmmSet, graph: Graph, compiled: Scorer, x: np.ndarray, words, scale: float) -> np.ndarray:
@@ -80,7 +123,12 @@ def word_begins(hmms: HmmSet, graph: Graph, compiled: Scorer, x: np.ndarray, wor
     path = viterbi(graph, scores)
     if path is None:
         raise MargoError(NO_PATH.format(len(x)))
-    return np.array([0, *(word.start for word in path.words[1:]), len(x)])
+    return begins_of(path)
+
+
+def begins_of(path: Path) -> np.ndarray:
+    """Frame [W + 1] at which each word of a path begins, the first one at 0, and the last one's end."""
+    return np.array([0, *(word.start for word in path.words[1:]), len(path.nodes)])
 
 
 def owners_of(hmms: HmmSet, words) -> np.ndarray:

@@ -13,7 +13,7 @@
     accuracy = true                  # printed as accuracy: 100 minus it is the error
     mixtures = [1, 2, 4]             # left out where a figure holds for any number
     corpus = "usps"                  # left out where a recipe has one corpus
-    task = "ma-4"                    # left out where a recipe has one task
+    task = "ma-4"                    # left out for rows that are of no task of their own
     percent = { ml = [85.56, 90.56, 91.48], mce = [91.48, 94.07, 93.89] }
 """
 
@@ -32,7 +32,7 @@ LAYOUT = {"paper": str, "reference": str, "protocol": str, "table": [dict]}
 
 @dataclass(frozen=True)
 class Figure:
-    """One printed figure as an error rate; ``mixtures``, ``corpus`` and ``task`` None match any."""
+    """One printed figure as an error rate; ``mixtures`` and ``corpus`` None match any."""
 
     system: str
     mixtures: int | None
@@ -41,7 +41,7 @@ class Figure:
     percent: float
     source: str
     corpus: str | None = None
-    task: str | None = None
+    task: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Paper:
         """The figure for one row of ours, or None where the paper has none."""
         same = (each for each in self.figures if (each.system, each.set, each.metric) == (system, set, metric))
         fitting = (each for each in same if each.mixtures in (None, mixtures) and each.corpus in (None, corpus)
-                   and each.task in (None, task))  # fmt: skip
+                   and each.task == task)  # fmt: skip
         return next(fitting, None)
 
 
@@ -86,7 +86,7 @@ def _figures(table: dict) -> list[Figure]:
     turn = (lambda percent: round(100 - percent, 4)) if table.get("accuracy") else float
     return [
         Figure(system, mixtures, table["set"], table["metric"], turn(percent), table["source"], table.get("corpus"),
-               table.get("task"))  # fmt: skip
+               table.get("task", ""))  # fmt: skip
         for system, percents in table["percent"].items()
         for mixtures, percent in zip(table.get("mixtures", [None]), percents)
     ]

@@ -1,7 +1,8 @@
-"""Labelled tables: USPS in HDF5, MNIST's four idx files, the .amat files of its variants, CIFAR-10's binary files, CSV
+"""Labelled tables: HDF5 (USPS), MNIST's four idx files, the .amat files of its variants, CIFAR-10's binary files, CSV
 with a label column.
 
-All give ``{"train": Table, "test": Table}`` (CSV: one table, under "all"); a missing value is NaN, a missing label -1.
+All give ``{"train": Table, "test": Table}`` (CSV, and HDF5 without parts: one table, under "all"); a missing value is
+NaN, a missing label -1.
 """
 
 import gzip
@@ -25,11 +26,15 @@ MISSING = {"", "?", "na", "nan"}
 CIFAR = {"train": [f"data_batch_{n}.bin" for n in range(1, 6)], "test": ["test_batch.bin"]}
 CIFAR_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 PIXELS = 3072  # of an image of CIFAR-10
+MOST_NUMBER = 2**53  # up to which floating-point labels are exact
 KNOWN = {  # samples of each class in the training parts that papers have figures of
     "usps": (1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644),
     "mnist": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
     "cifar10": (5000,) * 10,
 }
+VARIANTS = ("mnist_basic", "mnist_background_images", "mnist_background_random", "mnist_rotation_new",
+            "mnist_rotation_back_image_new")  # fmt: skip
+VARIANT_SHAPES = {"train": (12000, 784), "test": (50000, 784)}  # of each of them: Larochelle et al. (2007)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def read_corpus(path) -> dict[str, Table]:
     path = Path(path)
     if path.is_dir():
         if held := sorted(path.glob("*.h5")):
-            return read_usps(held[0])
+            return read_hdf5(held[0])
         if any(path.glob("*-images*")):
             return read_mnist(path)
         if any((path / name).is_file() for name in CIFAR["train"]):
@@ -76,7 +81,7 @@ def read_corpus(path) -> dict[str, Table]:
     if not path.is_file():
         raise MargoError(f"{path}: no such file or folder")
     if path.suffix in (".h5", ".hdf5"):
-        return read_usps(path)
+        return read_hdf5(path)
     if path.suffix in (".csv", ".tsv", ".txt"):
         return {"all": read_csv(path)}
     if path.suffix == ".amat":
@@ -87,34 +92,39 @@ def read_corpus(path) -> dict[str, Table]:
 def name_of(path, tables: dict[str, Table]) -> str:
     """What a corpus is called: by what its training part holds, else by its file or folder.
 
-    A name that papers have figures of goes to those very data alone: others under it are called a part of them.
+    A name that papers have figures of goes to those very data alone: others under it are called a part of them. USPS,
+    MNIST and CIFAR-10 are known by the samples of each class; variants of MNIST, whose samples are drawn from it, by
+    the names of their folders together with the sizes of both parts.
     """
     counts = tuple(np.bincount(tables["train"].y[tables["train"].y >= 0]).tolist()) if "train" in tables else ()
     width = next(iter(tables.values())).x.shape[1]
     found = [name for name, known in KNOWN.items() if known == counts and (name != "cifar10" or width == PIXELS)]
     stem = Path(path).stem.lower()
-    return found[0] if found else f"{stem} (not the whole)" if stem in KNOWN else stem
+    variant = stem in VARIANTS and {part: table.x.shape for part, table in tables.items()} == VARIANT_SHAPES
+    return found[0] if found else f"{stem} (not the whole)" if stem in (*KNOWN, *VARIANTS) and not variant else stem
 
 
-def read_usps(path) -> dict[str, Table]:
-    """HDF5 with groups ``train`` and ``test``, each with ``data[N, D]`` and ``target[N]``."""
+def read_hdf5(path) -> dict[str, Table]:
+    """HDF5 with groups ``train`` and ``test``, each with ``data[N, D]`` and ``target[N]``, as of USPS; or with ``data``
+    and ``target`` themselves. Classes are called by their numbers."""
     import h5py
 
     with open_file(path) as plain, reading(path, "HDF5"), h5py.File(plain, "r") as file:
-        places = [f"{group}/{name}" for group in ("train", "test") for name in ("data", "target")]
+        parts = {"all": ""} if "data" in file and "train" not in file else {"train": "train/", "test": "test/"}
+        places = [f"{part}{name}" for part in parts.values() for name in ("data", "target")]
         refuse([f"{place}: {fault}" for place in places for fault in _dataset_faults(file, place)], str(path))
         sets = [file[place] for place in places]
         check_inflation(path, sum(each.size * each.dtype.itemsize for each in sets), os.fstat(plain.fileno()).st_size)
         arrays = [each[()] for each in sets]
-        return {"train": digits(path, "train", *arrays[:2]), "test": digits(path, "test", *arrays[2:])}
+        return numbered(path, {part: (arrays[2 * n], arrays[2 * n + 1]) for n, part in enumerate(parts)})
 
 
 def _dataset_faults(file, place: str) -> list[str]:
     """Why there is no array of numbers at ``place`` that lies in the ``file`` itself."""
     import h5py
 
-    group, name = place.split("/")
-    for holder, key in ((file, group), (file.get(group), name)):
+    group, _, name = place.rpartition("/")
+    for holder, key in [(file, group), (file.get(group), name)] if group else [(file, name)]:
         if not isinstance(holder, h5py.Group) or key not in holder:
             return [f"not there (found {', '.join(holder if isinstance(holder, h5py.Group) else file)})"]
         if not isinstance(holder.get(key, getlink=True), h5py.HardLink):
@@ -127,18 +137,44 @@ def _dataset_faults(file, place: str) -> list[str]:
     return []
 
 
+def numbered(path, parts: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Table]:
+    """Tables of ``{part: (x, y)}`` whose labels are whole numbers, any: a class for each that the first part has."""
+    faults = [fault for part, (x, y) in parts.items() for fault in _array_faults(part, x, y)]
+    for part, (_, y) in parts.items():
+        if y.ndim != 1 or not (np.abs(y) <= MOST_NUMBER).all() or (y != np.round(y)).any():
+            faults.append(f"{part}: labels are not all whole numbers")
+    refuse(faults, str(path))
+    labels = {part: y.astype(np.int64) for part, (_, y) in parts.items()}
+    classes = np.unique(next(iter(labels.values())))
+    strange = {part: sorted({*y.tolist()} - {*classes.tolist()}) for part, y in labels.items()}
+    refuse([f"{part}: no sample to train on has label {', '.join(map(str, found[:MOST]))}"
+            for part, found in strange.items() if found], str(path))  # fmt: skip
+    return {part: Table(_samples(x), np.searchsorted(classes, labels[part]), tuple(map(str, classes.tolist())))
+            for part, (x, _) in parts.items()}  # fmt: skip
+
+
 def digits(path, group, x, y) -> Table:
     """A table of digits 0-9 from arrays, checked."""
-    x, y = np.asarray(x, float).reshape(len(x), -1), np.asarray(y)
+    y = np.asarray(y)
+    faults = _array_faults(group, x, y)
+    if y.ndim != 1 or not np.issubdtype(y.dtype, np.integer) or not ((y >= 0) & (y <= 9)).all():
+        faults.append(f"{group}: labels are not all digits 0 to 9")
+    refuse(faults, str(path))
+    return Table(_samples(x), y.astype(np.int64), tuple("0123456789"))
+
+
+def _samples(x) -> np.ndarray:
+    """[N, D] of arrays of images, each in a row."""
+    return np.asarray(x, float).reshape(len(x), -1)
+
+
+def _array_faults(group: str, x, y) -> list[str]:
     faults = []
     if len(x) != len(y):
         faults.append(f"{group}: {len(x)} images but {len(y)} labels")
-    if y.ndim != 1 or not np.issubdtype(y.dtype, np.integer) or not ((y >= 0) & (y <= 9)).all():
-        faults.append(f"{group}: labels are not all digits 0 to 9")
-    if bad := int((~(np.abs(x) <= LARGEST)).sum()):
+    if bad := int((~(np.abs(_samples(x)) <= LARGEST)).sum()):
         faults.append(f"{group}: {bad} pixels are not numbers, or larger than {LARGEST:g}")
-    refuse(faults, str(path))
-    return Table(x, y.astype(np.int64), tuple("0123456789"))
+    return faults
 
 
 def read_amat(paths) -> dict[str, Table]:

@@ -12,7 +12,7 @@ import numpy as np
 
 METRICS = ("none", "diagonal", "block", "full")
 RIDGE = 1e-8
-FLOOR = 1e-12  # part of the mean squared score below which a feature counts as constant
+FLOOR = 1e-12  # a feature counts as constant below this part of its mean square, and its square of the largest variance
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,10 @@ def measure(phi: np.ndarray, kind: str = "diagonal", blocks: np.ndarray | None =
     if kind == "none":
         return Metric(mean, np.ones(phi.shape[1]), free=False)
     variances = phi.var(0)
-    # a constant feature carries nothing: give it unit scale instead of dividing by rounding errors
-    variances = np.where(variances > FLOOR * (phi**2).mean(0), variances, 1.0)
+    # a constant feature carries nothing: give it unit scale instead of dividing by rounding errors, or by the 1e-80
+    # that is left of a Gaussian no sample comes near
+    least = FLOOR * np.maximum((phi**2).mean(0), FLOOR * variances.max(initial=0.0))
+    variances = np.where(variances > least, variances, 1.0)
     if kind == "diagonal":
         return Metric(mean, variances)
     blocks = np.zeros(phi.shape[1], int) if kind == "full" else blocks

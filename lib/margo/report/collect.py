@@ -96,7 +96,7 @@ def collect(exp, recipe: str, paper_path=None, command: str = "") -> Report:
         recipe=recipe,
         corpus=corpus,
         synthetic=synthetic,
-        rows=make_rows(scores, paper, corpus, systems),
+        rows=make_rows(scores, paper, "" if synthetic else corpus, systems),
         pooled=pooled_rows(scores, systems),
         intervals=sorted({score["interval"] for _, score in scores if "interval" in score}),
         choices={score["system"]: score["choice"] for _, score in scores if "choice" in score},
@@ -127,7 +127,8 @@ def read_corpus(exp: Path) -> tuple[str, bool]:
 
 
 def make_rows(scores: list[tuple[Path, dict]], paper: Paper | None, corpus: str, systems: Systems) -> list[dict]:
-    """Rows of ``results.json`` in order; a row that two folders claim is a fault."""
+    """Rows of ``results.json`` in order; a row that two folders claim is a fault. Of a paper's figures on a corpus that
+    it names none stands beside another one; a synthetic corpus is such, and has no name here."""
     places: dict[tuple, tuple[Path, dict]] = {}
     for folder, score in scores:
         key = row_key(score, systems)

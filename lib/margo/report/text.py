@@ -50,6 +50,7 @@ def markdown(report: Report) -> str:
     for folder, plot in report.plots:
         if lines_of_plot := curves(plot):
             lines += [f"## {plot['title']} ({folder}): {plot.get('y_label', 'values')}", "", *grid(lines_of_plot), ""]
+            lines += [plot["note"], ""] if plot.get("note") else []
     if report.durations:
         lines += [f"## Durations of words ({report.durations[0]})", "", *grid(durations(report)), ""]
     lines += ["## Protocol", ""]

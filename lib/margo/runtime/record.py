@@ -212,15 +212,20 @@ def versions() -> dict[str, str]:
 
 
 def peak_memory() -> float:
-    """Largest resident size, in megabytes, of this process or any of its finished children.
+    """Largest resident size, in megabytes, of this process or any of its finished children."""
+    return round(max(own_peak(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024), 1)
+
+
+def own_peak() -> float:
+    """Largest resident size of this process alone, in megabytes.
 
     The system's own count goes on from the process that started this one, so that /proc is asked where there is one.
     """
-    own, children = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with suppress(OSError, StopIteration):
         status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         own = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
-    return round(max(own, children) / 1024, 1)
+    return own / 1024
 
 
 def commit() -> str | None:

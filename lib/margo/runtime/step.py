@@ -108,6 +108,11 @@ class Step:
             self._log.write("".join(f"{stamp} {line}\n" for line in text.rstrip().splitlines()))
             self._log.flush()
 
+    def log_failure(self) -> None:
+        """Tell ``step.log`` where the error at hand was raised, unless that is what there is no room for."""
+        with suppress(OSError):
+            self.log(traceback.format_exc())
+
     def progress(self, items, total: int | None = None, what: str = ""):
         """Iterate over ``items`` with a bar on a terminal, or a plain line every ten seconds elsewhere."""
         total = len(items) if total is None and hasattr(items, "__len__") else total
@@ -253,7 +258,7 @@ def interruptible(step: Step):
     def end(number, frame):
         if os.getpid() == here:  # and not a worker just forked
             os.write(2, f"{step.name}: interrupted\n".encode())
-            with suppress(RuntimeError):  # a stream that is just being written to
+            with suppress(RuntimeError, OSError):  # a stream that is just being written to, a full disk
                 step.log("interrupted")
             with suppress(RuntimeError, OSError):
                 sys.stdout.flush()
@@ -299,24 +304,25 @@ def main(description: str, options_class, run) -> None:
             run(options, step)
             step.finish()
     except MargoError as error:
-        step.log(traceback.format_exc())
+        step.log_failure()
         step.release()  # a refusal to touch what is there
         sys.exit(f"{name}: {error}")
     except ModuleNotFoundError as error:
-        step.log(traceback.format_exc())
+        step.log_failure()
         sys.exit(f"{name}: {needed(error)}")
     except KeyboardInterrupt:
-        step.log("interrupted")
+        with suppress(OSError):
+            step.log("interrupted")
         print(f"{name}: interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output went away, as in `show.py ... | head`
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:  # a folder that may not be written, a full disk
-        step.log(traceback.format_exc())
+        step.log_failure()
         where = step.out if error.filename is None else error.filename
         sys.exit(f"{name}: {where}: {error.strerror or error}")
     except Exception as error:
-        step.log(traceback.format_exc())
+        step.log_failure()
         details = f"details in {step.out / 'step.log'}" if step._log else traceback.format_exc()
         sys.exit(f"{name}: internal error: {type(error).__name__}: {error} ({details})")

@@ -51,11 +51,10 @@ def _scaled_each(arcs, likelihoods, bounds, wanted, labels, occupancies, counts,
     for i in range(len(totals)):
         longest = max(longest, bounds[i + 1] - bounds[i] if wanted[i] else 0)
     alpha = np.zeros((longest + 1, len(arcs.arc_start) - 1))
-    emission = np.empty((longest, len(arcs.column)))
     for i in range(len(totals)):
         if wanted[i]:
             own = occupancies[bounds[i] : bounds[i + 1]]
-            totals[i] = _scaled(arcs, likelihoods[bounds[i] : bounds[i + 1]], labels, own, counts, alpha, emission)
+            totals[i] = _scaled(arcs, likelihoods[bounds[i] : bounds[i + 1]], labels, own, counts, alpha)
             if np.isnan(totals[i]):
                 own[:] = 0.0
                 lost += 1
@@ -63,10 +62,10 @@ def _scaled_each(arcs, likelihoods, bounds, wanted, labels, occupancies, counts,
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})  # sums over nodes in any order: as vectors
-def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha, emission):
+def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha):
     """Log total, NaN where a path was lost or there is none; then nothing is added to ``counts`` [A or 0].
 
-    Scratch: ``alpha`` [T + 1 or more, n], emitting nodes of the first row zero; ``emission`` [T or more, E].
+    ``alpha`` [T + 1 or more, n] is scratch, emitting nodes of its first row zero.
     """
     arc_start, source, destination, _, column, prob = arcs[:6]
     frames, emitting, nodes = len(likelihoods), len(column), len(arc_start) - 1
@@ -76,9 +75,7 @@ def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha, emission):
     for row in range(frames + 1):
         now = alpha[row]
         if row:
-            before, emit = alpha[row - 1], emission[row - 1]
-            for node in range(emitting):
-                emit[node] = likelihoods[row - 1, column[node]]
+            before, emit = alpha[row - 1], likelihoods[row - 1]
             now[0] = before[0] * stay[0]
             for node in range(1, emitting):
                 now[node] = before[node] * stay[node] + before[node - 1] * step[node]
@@ -86,7 +83,7 @@ def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha, emission):
                 now[destination[arc]] += before[source[arc]] * prob[arc]
             total = 0.0
             for node in range(emitting):
-                value = now[node] * emit[node]
+                value = now[node] * emit[column[node]]
                 now[node] = value
                 total += value
             if not total > 0.0:
@@ -116,12 +113,12 @@ def _scaled(arcs, likelihoods, labels, occupancies, counts, alpha, emission):
                 tally[arc] += now[source[arc]] * prob[arc] * beta[destination[arc]]
         if row == 0:
             break
-        emit, factor, occupied = emission[row - 1], scale[row], occupancies[row - 1]
+        emit, factor, occupied = likelihoods[row - 1], scale[row], occupancies[row - 1]
         occupied[:] = 0.0
         for node in range(emitting):
             occupied[labels[node]] += now[node] * beta[node]
         for node in range(emitting):
-            ahead[node] = beta[node] * emit[node] * factor
+            ahead[node] = beta[node] * emit[column[node]] * factor
         back_over_frame(source, destination, prob, rest, stay, step, ahead, beta, False)
         if counted:
             before = alpha[row - 1]

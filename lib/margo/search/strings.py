@@ -36,7 +36,7 @@ def align_strings(hmms: HmmSet, strings, log_likelihoods: np.ndarray, columns: n
     scores, constants, states = np.empty(paths), np.zeros(paths), np.zeros((paths, frames), np.int32)
     likelihoods = np.ascontiguousarray(log_likelihoods, np.float64)
     places = columns_of(hmms, columns)
-    if _most_nodes(hmms.unit_arcs, words, start) * frames <= CELLS:
+    if most_nodes(hmms.unit_arcs, words, start) * frames <= CELLS:
         taken, ends = _align(hmms.unit_arcs, places, words, start, likelihoods, scores, constants, states)
     else:
         taken, ends = _align_long(hmms.unit_arcs, places, strings, likelihoods, scores, constants, states)
@@ -45,7 +45,7 @@ def align_strings(hmms: HmmSet, strings, log_likelihoods: np.ndarray, columns: n
 
 
 @njit(cache=True)
-def _most_nodes(table, words, start):
+def most_nodes(table, words, start):
     """Nodes of the largest graph of the strings ``words[start[p]:start[p + 1]]``, at most."""
     largest, most = (table.state_start[1:] - table.state_start[:-1]).max() + 1, 0
     for string in range(len(start) - 1):

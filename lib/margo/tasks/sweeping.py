@@ -213,12 +213,22 @@ RACE = (1, 2, 5, 10, 20)  # times the seconds of the one that proves the bound
 KINDS = ("supervised", "semi-supervised")
 
 
-def label_curves(train: Table, test: Table, options, step):
-    """``(rows, plots)``: errors of supervised and semi-supervised training for each number of labels and objective."""
+def label_curves(train: Table, test: Table, options, step, printed=lambda kind, count: None):
+    """``(rows, plots)``: errors of supervised and semi-supervised training for each number of labels and objective.
+
+    Numbers above that of the samples are left out. Beside the curves stand those of the paper, where ``printed(kind,
+    labels)`` gives the error that it has for every number."""
     base = HybridOptions(**{field.name: getattr(options, field.name) for field in fields(HybridOptions)})
+    asked = [count for count in options.labels if count <= len(train.y)]
+    beyond = [str(count) for count in options.labels if count > len(train.y)]
+    if not asked:
+        raise MargoError(f"{', '.join(beyond)} labels asked for; expected {len(train.y)} (the samples) or fewer")
+    note = f"{', '.join(beyond)} labels left out: there are {len(train.y)} training samples." if beyond else ""
+    if note:
+        step.say(note)
+    kinds = [f"{kind} ({objective})" for objective in options.objectives for kind in KINDS]
     rows = []
-    for count in options.labels:
-        kinds = [f"{kind} ({objective})" for objective in options.objectives for kind in KINDS]
+    for count in asked:
         row = {"labels": count, **{kind: [] for kind in kinds}}
         for draw in range(options.draws):
             rng = np.random.default_rng([options.seed, draw])
@@ -240,8 +250,12 @@ def label_curves(train: Table, test: Table, options, step):
     counts = [row["labels"] for row in rows]
     series = [{"name": kind, "x": counts, "y": [float(np.mean(row[kind])) for row in rows],
                "sd": [float(np.std(row[kind])) for row in rows]} for kind in kinds]  # fmt: skip
+    for kind in kinds:
+        figures = [printed(kind, count) for count in counts]
+        if None not in figures:
+            series.append({"name": f"{kind}, the paper", "x": counts, "y": figures})
     return rows, [{"title": "Error with few labels", "kind": "line", "x_label": "labelled samples", "x_log": True,
-                   "y_label": "error (%)", "series": series}]  # fmt: skip
+                   "y_label": "error (%)", "series": series} | ({"note": note} if note else {})]  # fmt: skip
 
 
 def choose_labels(y, count: int, rng) -> np.ndarray:

@@ -55,15 +55,17 @@ def convert(text: str, kind):
     return kind(text)
 
 
-def fit(trainer: str, settings: dict, model, train, seed: int):
-    """The classifier that ``trainer`` makes of ``train`` with ``settings``, from ``model`` where it needs a start."""
+def fit(trainer: str, settings: dict, model, train, seed: int, validation=None):
+    """The classifier that ``trainer`` makes of ``train`` with ``settings``, from ``model`` where it needs a start; of
+    hybrid training the epoch that is best on the table ``validation``, where that is given."""
     options = OPTIONS[trainer](**settings)
     if trainer == "train_gmm":
         return gmm.fit(train.x, train.y, options, np.random.default_rng(seed), len(train.names))[0]
     if trainer == "train_ebw":
         return ebw_training.fit(model, train.x, train.y, options)[0]
     if trainer == "train_hybrid":
-        return hybrid.fit(model, train.x, train.y, options, seed)[0]
+        held = (validation.x, validation.y) if validation is not None else None
+        return hybrid.fit(model, train.x, train.y, options, seed, held)[0]
     return classifying.fit_margin(model, train, options, seed)[0]
 
 
@@ -145,6 +147,7 @@ def search(options, step) -> None:
     starts = starts_of(options, folds, step)
     space = parse_space(options.space, options.trainer)
     fixed = {name: kind[1][0] for name, kind in parse_space(options.fixed, options.trainer).items()}
+    choosing = options.folds == 1  # dev then chooses the epoch too, as it does for the trainer ([R18] 4.2.1)
     grid = all(kind[0] == "choice" for kind in space.values())
     values = {name: kind[1] for name, kind in space.items()}
     make = partial(optuna.samplers.GridSampler, values) if grid else optuna.samplers.TPESampler
@@ -158,8 +161,8 @@ def search(options, step) -> None:
     def objective(trial):
         chosen = {name: suggest(trial, name, kind) for name, kind in space.items()}
         try:
-            fitted = [fit(options.trainer, fixed | chosen, start, train, options.seed)
-                      for start, (train, _) in zip(starts, folds)]  # fmt: skip
+            fitted = [fit(options.trainer, fixed | chosen, start, train, options.seed, held if choosing else None)
+                      for start, (train, held) in zip(starts, folds)]  # fmt: skip
         except MargoError as error:
             step.say(f"{options.out.name}, trial {trial.number}: {error}")
             raise optuna.TrialPruned() from None
