@@ -15,7 +15,7 @@ import time
 from itertools import cycle
 from pathlib import Path
 
-from scale import entry, peak
+from scale import entry
 
 MINUTES = (10, 60)
 QUICK = "[train_ml]\niterations = 2\npenalties = [-20, 0]\n"
@@ -72,11 +72,12 @@ def apart(folder: Path, name: str) -> dict:
 def measure(name: str) -> dict:
     """``margo align`` in this process."""
     from margo import cli
+    from margo.runtime.record import own_peak
 
     step = cli.verbs()["align"]
     sys.argv = [str(step), "--model", "exp/tidigits/ml_1", f"{name}.wav", "--textgrid", f"{name}.TextGrid"]
     runpy.run_path(str(step), run_name="__main__")
-    return {"seconds": time.process_time(), "megabytes": peak()}
+    return {"seconds": time.process_time(), "megabytes": own_peak()}
 
 
 if __name__ == "__main__":
