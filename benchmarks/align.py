@@ -1,9 +1,9 @@
 """Alignment of long recordings: ten minutes and an hour of connected digits, from audio and words to a TextGrid.
 
 The speech is the embedded TIDIGITS stand-in (synthetic), strings of its test speakers one behind the other, again and
-again; the model has whole words of one Gaussian a state, of two iterations. ``margo align`` runs as people call it, in a
-process of its own, whose peak of memory and whose CPU seconds (one thread, compiled code, start and files included) are
-given beside the seconds of the recording: the ratio is how many times faster than real time it is.
+again; the model has whole words of one Gaussian a state, of two iterations. ``margo align`` runs as people call it, in
+a process of its own, whose peak of memory and whose CPU seconds (one thread, compiled code, start and files included)
+are given beside the seconds of the recording: the ratio is how many times faster than real time it is.
 """
 
 import json
