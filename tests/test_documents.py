@@ -94,6 +94,7 @@ def told_commands(text):
     """``(words, whole)`` of each command ``margo ...`` in a page: of lines in blocks, and of `margo ...` in sentences,
     which may leave out what does not matter there."""
     blocks = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.S | re.M) + re.findall(r"^ {4}\S.*", text, re.M))
+    blocks = re.sub(r"\\\n\s*", "", blocks)  # lines that go on
     for line in re.findall(r"^ *(?:\$ )?margo (\S.*)", blocks, re.M):
         command = re.split(r" +[|<>&] ?| {2,}[^-\s]", line)[0]  # up to a pipe, or to words that explain it
         yield shlex.split(command, comments=True), "..." not in command
