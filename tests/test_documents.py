@@ -12,7 +12,9 @@ from dataclasses import fields
 from html import escape
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
 from margo import cli
 from margo.runtime.options import parse, shown
@@ -70,10 +72,29 @@ def test_the_commands_of_the_pages(root, place):
     assert len(list((place / "aligned-short").rglob("*.eaf"))) == len(list((place / "mine").rglob("*.wav"))) > 8
 
 
+def test_recognise_hears_what_decode_heard_of_files_and_of_a_stream(place):
+    """All files as decode's features and grammar have it; of two words with a pause, a line each as they come."""
+    hyp = (place / "exp/tidigits/decode/ml_1/test/hyp").read_text().splitlines()
+    decoded = {name: words for name, *words in map(str.split, hyp)}
+    wavs = dict(line.split() for line in (place / "exp/tidigits/data/test/wav.scp").read_text().splitlines())
+    heard = shell(place, f"margo recognise --model exp/tidigits/ml_1 {' '.join(wavs.values())}").stdout.splitlines()
+    same = sum(decoded[name] == line.rpartition(":")[2].split() for name, line in zip(wavs, heard, strict=True))
+    assert same >= 0.98 * len(wavs) and len(wavs) == 64, f"{same} of {len(wavs)}"
+    names = ("man-ak-1a", "man-ak-2a")
+    samples, rate = zip(*(soundfile.read(wavs[name], dtype="int16") for name in names))
+    pause = np.round(3 * np.random.default_rng(0).standard_normal(rate[0])).astype("int16")
+    (place / "stream").write_bytes(b"".join(part.tobytes() for part in (samples[0], pause, samples[1], pause)))
+    lines = shell(place, "margo recognise --model exp/tidigits/ml_1 --live true - < stream").stdout.splitlines()
+    assert [line.split()[1:] for line in lines] == [decoded[name] for name in names] == [["one"], ["two"]]
+    second = (len(samples[0]) + len(pause)) / rate[0]
+    assert [float(line.split()[0]) for line in lines] == [pytest.approx(0, abs=0.4), pytest.approx(second, abs=0.4)]
+
+
 def told_commands(text):
     """``(words, whole)`` of each command ``margo ...`` in a page: of lines in blocks, and of `margo ...` in sentences,
     which may leave out what does not matter there."""
     blocks = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.S | re.M) + re.findall(r"^ {4}\S.*", text, re.M))
+    blocks = re.sub(r"\\\n\s*", "", blocks)  # lines that go on
     for line in re.findall(r"^ *(?:\$ )?margo (\S.*)", blocks, re.M):
         command = re.split(r" +[|<>&] ?| {2,}[^-\s]", line)[0]  # up to a pipe, or to words that explain it
         yield shlex.split(command, comments=True), "..." not in command

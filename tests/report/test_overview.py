@@ -68,8 +68,8 @@ def test_runs_that_lie_below_are_named(exp):
     above = exp / "trials"
     for name in ("b", "a"):
         finished(above / name / "ml_1", "train_ml")
-    assert not is_run(above) and str(nothing_here(above)).endswith(" ok); runs in it: a b")
-    assert str(nothing_here(exp / "mmi_2")).endswith("mmi_2: no step ended well here (no step.json with status ok)")
+    assert not is_run(above) and str(nothing_here(above)).endswith(" of a step; runs in it: a b")
+    assert "mmi_2: no step ended well here (no step.json with status ok), and no m" in str(nothing_here(exp / "mmi_2"))
 
 
 def test_a_missing_model_names_those_that_exist(exp):

@@ -112,6 +112,16 @@ def test_a_swapped_model_is_refused_and_taken_once_it_is_nobodys(root, exp, tmp_
     decode(root, exp, tmp_path / "out")
 
 
+def test_a_folder_of_another_step_is_named_and_no_stage_is_wanting(root, exp, tmp_path):
+    """Not "run make_mfcc again" of a folder that make_mfcc left whole, where a model was asked for."""
+    (exp / "ml_1").rename(tmp_path / "ml_1")
+    shutil.copytree(exp / "mfcc" / "dev", exp / "ml_1")
+    with pytest.raises(MargoError) as error:
+        decode(root, exp, tmp_path / "out")
+    said = "ml_1: no file model.npz; expected a folder of train_ml, this is one of make_mfcc"
+    assert str(error.value) == f"{exp}/{said}"
+
+
 def test_an_edited_hypothesis_is_refused(root, exp):
     hyp = exp / "decode" / "ml_1" / "dev" / "hyp"
     name, *words = hyp.read_text().splitlines()[0].split()

@@ -35,7 +35,8 @@ def nothing_here(folder) -> MargoError:
     """What to say of a folder without a step's record, a run or a model: runs may lie below it."""
     runs = sorted(path.name for path in Path(folder).glob("*/") if is_run(path))
     there = f"; runs in it: {' '.join(runs)}" if runs else ""
-    return MargoError(f"{folder}: no step ended well here (no {record.NAME} with status ok){there}")
+    return MargoError(f"{folder}: no step ended well here (no {record.NAME} with status ok), and no model.npz is here; "
+                      f"expected the folder of a run, of a model or of a step{there}")  # fmt: skip
 
 
 def describe_run(exp) -> str:

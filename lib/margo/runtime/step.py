@@ -149,6 +149,10 @@ class Step:
         inside = sorted(path.parent.name for path in folder.glob(f"*/{wanted}")) if lacks == f"no file {wanted}" else []
         if inside:  # the folder above was named: no stage is wanting
             raise MargoError(f"{folder}: {lacks}; there is one in each of its folders {' '.join(inside)}")
+        made = record.owner_of(folder) if lacks == f"no file {wanted}" else None
+        if made and not any(Path(each).name == wanted for each in record.of(made).get("outputs", ())):
+            maker = record.maker(folder)
+            raise MargoError(f"{folder}: {lacks}; expected a folder of {made_by}, this is one of {maker}")
         changed = "" if lacks else record.altered(folder, current)
         if lacks or changed:
             fault = f"is not complete ({lacks}): " if lacks else f"{changed}, or "

@@ -187,7 +187,9 @@ class Recogniser:
             graph = align_graph(self.hmms, words, self.graph.states)
             path = align(graph, scores)
         except MargoError as error:
-            raise MargoError(f"{name}: {error}") from None
+            known = self.hmms.words if {*words} - {*self.hmms.words} else ()
+            told = f" (it has {' '.join(known[:20])}{' ...' * (len(known) > 20)})" * bool(known)
+            raise MargoError(f"{name}: {error}{told}") from None
         aligned = passes.aligned(self.hmms, name, path, scores, (self.weighed, self.scale, self.kinds),
                                  (self.alone, self.placing.scale))  # fmt: skip
         features, correction = self.hmms.meta["features"], self.placing.correction
