@@ -39,11 +39,13 @@ STEPS = {  # what each is given; words that begin with "in/" are folders or file
 def folders(tmp_path_factory):
     folder = feature_folders(tmp_path_factory.mktemp("folders"), train=60)
     rng, audio = np.random.default_rng(0), folder / "audio"
-    heard = {"features": describe(MfccOptions(), 8000)}
-    write_model(folder / "heard" / "model.npz", flat_start(whole_words(["a"]), 1, np.zeros(39), np.ones(39), meta=heard))
+    heard = flat_start(whole_words(["a"]), 1, np.zeros(39), np.ones(39),
+                       meta={"features": describe(MfccOptions(), 8000)})  # fmt: skip
+    write_model(folder / "heard" / "model.npz", heard)
     x, y = rng.normal(size=(120, 2)) + np.repeat([[0, 0], [1, 2]], 60, axis=0), np.repeat([0, 1], 60)
     write_table(folder / "tables" / "train.npz", Table(x, y, ("a", "b")))
-    write_samples(folder / "tables" / "samples.csv", {split: Samples(x, y, np.full(120, split)) for split in ("train", "test")})
+    samples = {split: Samples(x, y, np.full(120, split)) for split in ("train", "test")}
+    write_samples(folder / "tables" / "samples.csv", samples)
     model, _ = gmm.fit(x, y, gmm.GmmOptions(mixtures=2), rng)
     write_classifier(folder / "gmm" / "model.npz", model, ("a", "b"), "ml", mixtures=2)
     audio.mkdir()

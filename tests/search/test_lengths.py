@@ -99,7 +99,7 @@ def test_graphs_of_parts_are_not_kept(spoken, monkeypatch):
     monkeypatch.setattr(lengths, "reachable", counted)
     positions = lengths._positions(graph.arcs.arc_start, graph.arcs.source, graph.n_emitting)
     assert lengths.within(graph.arcs, scores, lengths.WIDEST, positions)[0] == whole(graph.arcs, scores)[0]
-    assert len(seen) > 2 * (len(scores) // 16) and max(most) <= 2
+    assert len(seen) > 100 and max(most) <= 2
 
 
 def test_a_beam_that_is_too_narrow_is_widened(spoken, monkeypatch):
