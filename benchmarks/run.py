@@ -1,8 +1,9 @@
 """Run every benchmark of this folder, print it, compare it with the last run, and write results.json beside this file.
 
-Each module runs in a process of its own, so that its peak of memory is its own. Each module's ``entries()`` yields dicts with ``name, ours_seconds, peer, peer_seconds, ratio`` (the peer's seconds over
-ours, both measured in this run, one thread) and whatever else it measured; ``load`` is the machine's in the minute
-before: where it is above 1 (above 2 in scale, which needs two cores), seconds by the clock say little. Name modules to
+Each module runs in a process of its own, so that its peak of memory is its own. Its ``entries()`` yields dicts with
+``name, ours_seconds, peer, peer_seconds, ratio`` (the peer's seconds over ours, both measured in this run, one thread)
+and whatever else it measured; ``load`` is the machine's in the minute before: where it is above 1 (above 2 in scale,
+which needs two cores), seconds by the clock say little; ``took`` are the seconds of the whole module. Name modules to
 run only those: ``python benchmarks/run.py mfcc engine``; entries of the others stay as they were. What is slower by
 more than a quarter than in the last results, by the clock and beside its peer, is named, and the exit code is 1.
 ``--docs`` writes the results that there are to docs/benchmarks.md.
@@ -21,7 +22,6 @@ import subprocess  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
-from contextlib import redirect_stdout  # noqa: E402
 from importlib.metadata import PackageNotFoundError, version  # noqa: E402
 from itertools import groupby  # noqa: E402
 from operator import itemgetter  # noqa: E402
@@ -42,10 +42,11 @@ def load(path: Path):
 
 
 def tell(name: str) -> None:
-    """Print the entries of a module, one a line, and nothing else."""
-    with redirect_stdout(sys.stderr):
+    """Print the entries of a module, one a line; what it prints itself, or who it starts, goes to standard error."""
+    with os.fdopen(os.dup(1), "w") as told:
+        os.dup2(2, 1)
         for entry in load(HERE / f"{name}.py").entries():
-            print(json.dumps(entry), file=sys.__stdout__, flush=True)
+            print(json.dumps(entry), file=told, flush=True)
 
 
 def told(name: str) -> Iterator[dict]:
@@ -101,8 +102,8 @@ def document(results: list[dict], facts: dict) -> str:
     ]  # fmt: skip
     plain = {"name", "ours_seconds", "peer", "peer_seconds", "ratio", "facts", "module", "took"}
     for module, entries in groupby(results, itemgetter("module")):
-        lines += ["", f"## {module}", "", about(module), "", "| benchmark | seconds | peer | its seconds | ratio | more |",
-                  "|---|---|---|---|---|---|"]  # fmt: skip
+        lines += ["", f"## {module}", "", about(module), "",
+                  "| benchmark | seconds | peer | its seconds | ratio | more |", "|---|---|---|---|---|---|"]  # fmt: skip
         for entry in entries:
             more = "; ".join(f"{key.replace('_', ' ')} {shown(value)}" for key, value in entry.items()
                              if key not in plain)  # fmt: skip

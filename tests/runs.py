@@ -2,7 +2,9 @@
 
 import json
 import runpy
+import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -101,7 +103,8 @@ def lists(root, folders, out, model="ml", data="train", n=5):
 
 def run_step(root, name, out, **options):
     """What ``steps/<name>.py`` leaves in ``out``, run in this process."""
-    program = runpy.run_path(str(root / "steps" / f"{name}.py"))
+    program = runpy.run_path(str(root / "steps" / f"{name}.py"), run_name=f"step_{name}")
+    sys.modules[f"step_{name}"] = SimpleNamespace(**program)  # where workers find the class of its options
     step = Step(name, program["Options"](out=out, **options), [])
     step.say = step.log
     step.begin()

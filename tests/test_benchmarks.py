@@ -38,12 +38,23 @@ def test_the_document_has_a_row_for_each_entry(root):
     assert "## m\n" in text and "## n\n" in text
 
 
+SMALL = '''"""What is small."""
+
+import os
+
+
+def entries():
+    print("at work")
+    os.system("echo who is started is at work")
+    yield {"name": "x", "process": os.getpid()}
+'''
+
+
 def test_a_module_runs_in_a_process_of_its_own_and_what_it_prints_is_no_entry(root, tmp_path, monkeypatch):
     """Or else a module's peak of memory is that of all before it."""
     run = load(root, "run")
     (tmp_path / "run.py").write_text((root / "benchmarks" / "run.py").read_text())
-    (tmp_path / "small.py").write_text('"""What is small."""\n\nimport os\n\n\ndef entries():\n    print("at work")\n'
-                                       "    yield {'name': 'x', 'process': os.getpid()}\n")  # fmt: skip
+    (tmp_path / "small.py").write_text(SMALL)
     monkeypatch.setattr(run, "__file__", str(tmp_path / "run.py"))
     (found,) = run.told("small")
     assert found["name"] == "x" and found["process"] != os.getpid()
@@ -54,7 +65,8 @@ def test_a_module_runs_in_a_process_of_its_own_and_what_it_prints_is_no_entry(ro
 def test_a_peak_of_memory_is_not_that_of_who_started_the_process():
     """The system's own count, which columns of memory once had, goes on from there."""
     inner = "from margo.runtime.record import own_peak; print(own_peak())"
-    outer = f"import subprocess, sys; held = bytes(400 << 20).upper(); subprocess.run([sys.executable, '-c', {inner!r}])"
+    outer = "import subprocess, sys; held = bytes(400 << 20).upper(); "
+    outer += f"subprocess.run([sys.executable, '-c', {inner!r}])"
     done = subprocess.run([sys.executable, "-c", outer], stdout=subprocess.PIPE, text=True, check=True)
     assert 5 < float(done.stdout) < 300
 

@@ -10,19 +10,44 @@ import pytest
 import soundfile
 
 from contests import feature_folders
+from margo.classify import gmm
 from margo.formats import datadir
+from margo.formats.classifiers import write_classifier
+from margo.formats.models import write_model
+from margo.formats.samples import Samples, write_samples
+from margo.formats.tables import Table, write_table
+from margo.model.hmm import flat_start, whole_words
 from margo.runtime import parallel, record
+from margo.signal.front_end import MfccOptions, describe
 from margo.tasks import featuring, speech
 from runs import RUNS, go, run_step
 
 SHORT = {name: {"epochs" if name == "lme" else "iterations": 1} for name in RUNS}
-STEPS = [*RUNS, "make_mfcc", "align", "nbest", "decode"]
+STEPS = {  # what each is given; words that begin with "in/" are folders or files of the fixture
+    "make_mfcc": {"data": "in/audio"},
+    "align": {"data": "in/dev", "model": "in/ml"},
+    "nbest": {"data": "in/dev", "model": "in/ml"},
+    "decode": {"data": ["in/dev"], "model": "in/ml"},
+    "adapt": {"data": "in/dev", "init": "in/ml"},
+    "find_warps": {"data": "in/audio", "model": "in/heard", "steps": 1},
+    "train_ebw": {"data": "in/tables", "init": "in/gmm", "iterations": 2},
+    "train_kernel": {"data": ["in/tables/samples.csv"], "iterations": 2},
+}
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     folder = feature_folders(tmp_path_factory.mktemp("folders"), train=60)
     rng, audio = np.random.default_rng(0), folder / "audio"
+    heard = flat_start(whole_words(["a"]), 1, np.zeros(39), np.ones(39),
+                       meta={"features": describe(MfccOptions(), 8000)})  # fmt: skip
+    write_model(folder / "heard" / "model.npz", heard)
+    x, y = rng.normal(size=(120, 2)) + np.repeat([[0, 0], [1, 2]], 60, axis=0), np.repeat([0, 1], 60)
+    write_table(folder / "tables" / "train.npz", Table(x, y, ("a", "b")))
+    samples = {split: Samples(x, y, np.full(120, split)) for split in ("train", "test")}
+    write_samples(folder / "tables" / "samples.csv", samples)
+    model, _ = gmm.fit(x, y, gmm.GmmOptions(mixtures=2), rng)
+    write_classifier(folder / "gmm" / "model.npz", model, ("a", "b"), "ml", mixtures=2)
     audio.mkdir()
     for n in range(30):
         soundfile.write(audio / f"{n}.wav", (3000 * rng.normal(size=1600)).astype(np.int16), 8000)
@@ -35,8 +60,11 @@ def make(root, folders, name, out, jobs):
     if name in RUNS:
         go(folders, out, name, nj=jobs, **SHORT[name])
     else:
-        data = {"make_mfcc": folders / "audio", "decode": [folders / "dev"]}.get(name, folders / "dev")
-        given = {"data": data} | ({} if name == "make_mfcc" else {"model": folders / "ml"})
+        def placed(value):
+            return folders / value.removeprefix("in/") if str(value).startswith("in/") else value
+
+        given = {key: tuple(map(placed, value)) if isinstance(value, list) else placed(value)
+                 for key, value in STEPS[name].items()}  # fmt: skip
         run_step(root, name, out, nj=jobs, **given)
     made = [path for path in out.rglob("*") if path.is_file() and path.name not in record.TOLD]
     return {path.name: path.read_bytes().replace(bytes(out), b"") for path in made}
@@ -51,7 +79,7 @@ def first(mark):
         return False
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", [*RUNS, *STEPS])
 def test_a_worker_that_dies_in_any_phase_of_any_step_changes_nothing(root, folders, tmp_path, monkeypatch, name):
     monkeypatch.setattr(speech, "CHUNK", 8)
     monkeypatch.setattr(featuring, "CHUNK", 8)

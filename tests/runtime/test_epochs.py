@@ -102,9 +102,9 @@ def test_an_unfinished_run_with_other_settings_is_refused(trainer, tmp_path):
     assert np.load(max(out.glob("iter_*.npz")))["s"].shape == (5,)
 
 
-def killed_after_an_iteration(trainer, out, *arguments):
+def killed_after_an_iteration(trainer, out, *arguments, pause="1"):
     """The identity-carrying state that a run leaves when it is killed."""
-    process = subprocess.Popen([sys.executable, trainer.path, "--out", out, "--pause", "1", *arguments])
+    process = subprocess.Popen([sys.executable, trainer.path, "--out", out, "--pause", pause, *arguments])
     while not list(out.glob("iter_*.npz")):
         assert process.poll() is None
         time.sleep(0.02)
@@ -125,6 +125,20 @@ def test_a_state_of_other_settings_is_not_resumed_whatever_else_the_folder_says(
     refused = trainer("--out", ours.parent, "--pause", "1")
     assert refused.returncode == 1 and "an unfinished run with other settings" in refused.stderr
     assert trainer("--out", ours.parent, "--overwrite").returncode == 0
+
+
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_a_truncated_started_json_is_in_nobodys_way(trainer, tmp_path, overwrite):
+    """What a machine that loses its power leaves: behind a run that was killed, and behind one that ended well."""
+    state = killed_after_an_iteration(trainer, tmp_path / "out", pause="0.1")
+    started = state.with_name("started.json")
+    whole = started.read_bytes()
+    for size in (len(whole) // 2, 0):
+        started.write_bytes(whole[:size])
+        done = trainer("--out", tmp_path / "out", "--pause", "0.1", *overwrite)
+        assert done.returncode == 0, done.stderr
+        assert not started.exists() and json.loads((tmp_path / "out" / "step.json").read_text())["status"] == "ok"
+        assert ("resuming after iteration" in done.stderr) == (size > 0), "the killed one goes on"
 
 
 @pytest.mark.parametrize("status", ["ok", "begun"])

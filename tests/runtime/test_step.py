@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 STEP = '''"""Works through some chunks, as told."""
@@ -71,6 +72,18 @@ def call(program, *arguments):
     return subprocess.run([sys.executable, program, *map(str, arguments)], capture_output=True, text=True)
 
 
+def check_no_worker_is_left(process):
+    """The group is gone once the last of its workers is."""
+    for _ in range(50):
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    pytest.fail("workers outlive the step")
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_ends_a_step_and_its_workers_at_once_with_one_line(program, as_from_a_terminal, tmp_path, jobs):
     out = tmp_path / "out"
@@ -82,17 +95,24 @@ def test_ctrl_c_ends_a_step_and_its_workers_at_once_with_one_line(program, as_fr
     assert process.communicate(timeout=20)[1] == "do_things: interrupted\n"
     assert process.returncode == 130
     assert "interrupted" in (out / "step.log").read_text() and not (out / "step.json").exists()
-    for _ in range(50):  # the group is gone once the last of its workers is
-        try:
-            os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            break
-        time.sleep(0.1)
-    else:
-        pytest.fail("workers outlive the step")
+    check_no_worker_is_left(process)
     assert not (out / "inner" / "thing").exists()
     call(program, "--out", out, "--fault", "disk")
     assert not list((out / "inner").iterdir())  # what the interrupted one had half written is gone
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGHUP, -1)])
+def test_a_step_that_is_told_to_end_leaves_no_worker(program, as_from_a_terminal, tmp_path, number, code):
+    """Told alone: its workers, who sleep for a minute, hear nothing of it."""
+    command = [sys.executable, program, "--out", tmp_path / "out", "--nj", "2"]
+    process = subprocess.Popen(command, preexec_fn=as_from_a_terminal, stderr=subprocess.PIPE, text=True)
+    assert process.stderr.readline() == "working\n"
+    while len(psutil.Process(process.pid).children()) < 2:
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.communicate(timeout=20)
+    assert process.returncode == code
+    check_no_worker_is_left(process)
 
 
 @pytest.mark.parametrize(

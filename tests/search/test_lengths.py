@@ -1,5 +1,7 @@
 """Long utterances: the same path as a search that keeps everything, however it is found."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,24 @@ def test_a_window_that_moves_along_gives_the_same_path(spoken, monkeypatch, rows
     reach = lengths.reachable(graph.arcs, lengths._positions(graph.arcs.arc_start, graph.arcs.source, graph.n_emitting),
                               100, 110)  # fmt: skip
     assert reach.last - reach.first < graph.n_emitting - 100 or rows > 16, "only some of the nodes"
+
+
+def test_graphs_of_parts_are_not_kept(spoken, monkeypatch):
+    """Where a model is poor, each part has most of the graph: kept until the end, an hour's took 2 GB."""
+    _, _, graph, scores = spoken(words=70)
+    seen, most, reachable = [], [], lengths.reachable
+
+    def counted(*given):
+        most.append(sum(each() is not None for each in seen))
+        reach = reachable(*given)
+        seen.append(weakref.ref(reach.number))
+        return reach
+
+    monkeypatch.setattr(lengths, "ROWS", 16)
+    monkeypatch.setattr(lengths, "reachable", counted)
+    positions = lengths._positions(graph.arcs.arc_start, graph.arcs.source, graph.n_emitting)
+    assert lengths.within(graph.arcs, scores, lengths.WIDEST, positions)[0] == whole(graph.arcs, scores)[0]
+    assert len(seen) > 100 and max(most) <= 2
 
 
 def test_a_beam_that_is_too_narrow_is_widened(spoken, monkeypatch):

@@ -17,7 +17,8 @@ from margo.formats.datadir import Utterance
 from margo.formats.features import read_matrix, read_options, read_scp
 from margo.signal.front_end import MfccOptions, describe, describe_given
 from margo.signal.mfcc import cmvn_stats, compute_features, finish_features, static_features
-from margo.tasks import speech
+from margo.tasks import featuring, speech
+from margo.tasks.featuring import chunks_of
 
 RATE = 8000
 
@@ -95,6 +96,36 @@ def test_jobs_do_not_change_a_byte(root, corpus, tmp_path, cmvn):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
     lists = [(tmp_path / jobs / "feats.scp").read_text().replace(str(tmp_path / jobs), "OUT") for jobs in "12"]
     assert lists[0] == lists[1] and "OUT/feats.ark:" in lists[0]
+
+
+def test_long_recordings_are_few_at_a_time(tmp_path):
+    """Fifty hours at a time, whose features take 2.8 GB, once were one chunk."""
+    for name, size in (("hour", 115_200_000), ("short", 300_000)):
+        with open(tmp_path / name, "wb") as file:
+            file.truncate(size)  # of nothing: no disk is taken
+
+    def sizes(count, **facts):
+        chunks = chunks_of(tuple(Utterance(str(n), "s", **facts) for n in range(count)))
+        assert [row.name for chunk in chunks for row in chunk] == [str(n) for n in range(count)]
+        return [len(chunk) for chunk in chunks]
+
+    hour, short = str(tmp_path / "hour"), str(tmp_path / "short")
+    assert sizes(5, audio=hour) == [1] * 5
+    assert sizes(120, audio=short) == [50, 50, 20] == sizes(120, audio=hour, start=3.0, end=13.0)
+    assert sizes(7, audio=hour, start=0.0, end=900.0) == [2, 2, 2, 1]  # a quarter of an hour each
+    assert sizes(51, audio="cat x |") == [50, 1] == sizes(51, audio=str(tmp_path / "none"))
+    assert sizes(0) == []
+
+
+@pytest.mark.parametrize("cmvn", ["none", "speaker"])
+def test_small_chunks_do_not_change_a_feature(make, corpus, tmp_path, monkeypatch, cmvn):
+    made = {}
+    for most in (featuring.BYTES, 20_000):
+        monkeypatch.setattr(featuring, "BYTES", most)
+        for jobs in (1, 2, 3)[: 1 if most > 20_000 else 3]:
+            make(corpus[0] / "data", tmp_path / f"{most}_{jobs}", "--cmvn", cmvn, "--nj", jobs)
+            made[most, jobs] = (tmp_path / f"{most}_{jobs}" / "feats.ark").read_bytes()
+    assert len(chunks_of(datadir.read(corpus[0] / "data").utterances)) > 15 and len({*made.values()}) == 1
 
 
 def test_speaker_normalisation(make, corpus, tmp_path):

@@ -96,23 +96,25 @@ def along(arcs: Arcs, scores: np.ndarray) -> tuple[float, np.ndarray] | None:
 def within(arcs: Arcs, scores: np.ndarray, beam: float, positions: np.ndarray) -> tuple[float, np.ndarray] | None:
     """Score and arcs of the best path that is never further than ``beam`` under the best; None where it is lost."""
     emitting, frames = len(arcs.column), len(scores)
-    reach = reachable(arcs, positions, 0, 0)
+    between, reach = (0, 0), reachable(arcs, positions, 0, 0)
     values, blocks = np.full(reach.end + reach.shift, -np.inf), []
     for first in range(0, frames, ROWS):
         if first:
             active = np.flatnonzero(values[: reach.last - reach.first] > values.max() - beam)
             if not len(active):
                 return None
-            after = reachable(arcs, positions, reach.first + active[0], reach.first + active[-1])
+            between = reach.first + int(active[0]), reach.first + int(active[-1])
+            after = reachable(arcs, positions, *between)
             values, reach = reach.moved(values, after), after
-        blocks.append((first, reach, values.copy()))
+        blocks.append((first, between, values.copy()))  # and not the graph, which is many times as large
         move(reach.arcs, scores[first : first + ROWS], first, frames, values, NOWHERE, False)
     ended = arcs.end - emitting < reach.end
     score = values[arcs.end - emitting + reach.shift] if ended else -np.inf
     if not score > -np.inf:
         return None
     parts, node = [], arcs.end
-    for first, reach, values in reversed(blocks):
+    for first, between, values in reversed(blocks):
+        reach = reachable(arcs, positions, *between)
         node = node - reach.first if node < emitting else node - emitting + reach.shift
         back = np.empty((min(ROWS, frames - first) + 1, len(values)), np.int32)
         move(reach.arcs, scores[first : first + ROWS], first, frames, values, back, True)

@@ -16,7 +16,9 @@ from margo.signal.front_end import MfccOptions, describe
 from margo.signal.mfcc import check_options, checked_samples, cmvn_stats, finish_features, statics_of_many
 from margo.tasks.speech import MOST_DROPPED
 
-CHUNK = 50  # utterances
+CHUNK = 50  # utterances that one worker does at a time, at most
+BYTES = 1 << 26  # and of their audio, which is half an hour or so; a longer recording is a chunk of its own
+RATE = 32_000  # bytes a second of a segment, of whatever rate and format
 TOGETHER = 1 << 18  # samples of short recordings that go through the front end as one
 
 
@@ -53,7 +55,7 @@ def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where, c
     if all(utterance.feats is not None for utterance in data):
         refuse(["they came ready-made"] * (warps is not None), f"{data.folder}: features whose frequencies stay")
         return _given(data, options)
-    chunks = [data.utterances[first : first + CHUNK] for first in range(0, len(data), CHUNK)]
+    chunks = chunks_of(data.utterances)
     front = Front(options, sample_rate_of(data, options), allow_pipes, channel, warps=warps)
     check_options(options, front.sample_rate)
     if options.cmvn == "speaker":
@@ -61,6 +63,28 @@ def features_of(data: DataDir, options: MfccOptions, allow_pipes: bool, where, c
         front = replace(front, speakers=_add(map_chunks(partial(speaker_stats, front), chunks, where)))
     made = (each for part in map_chunks(partial(make_features, front), chunks, where) for each in part)
     return describe(options, front.sample_rate), made
+
+
+def chunks_of(utterances: tuple[Utterance, ...]) -> list[tuple[Utterance, ...]]:
+    """Utterances that are worked on together, whose features are in memory together: fixed by the data alone."""
+    chunks, first, held = [], 0, 0
+    for number, utterance in enumerate(utterances):
+        size = audio_bytes(utterance)
+        if number > first and (number - first == CHUNK or held + size > BYTES):
+            chunks.append(utterances[first:number])
+            first, held = number, 0
+        held += size
+    return [*chunks, utterances[first:]] if utterances else []
+
+
+def audio_bytes(utterance: Utterance) -> float:
+    """About how much audio an utterance has; 0 of a pipe, and of what is not there, since nobody knows."""
+    if utterance.end is not None:
+        return (utterance.end - (utterance.start or 0)) * RATE
+    try:
+        return 0 if utterance.is_pipe else os.stat(utterance.audio).st_size
+    except (OSError, ValueError):
+        return 0
 
 
 def check_losses(dropped: list[Made], data: DataDir) -> None:
