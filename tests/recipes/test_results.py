@@ -9,7 +9,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(ROOT.glob("recipes/*/RESULTS*.md"))
-OLD = ("digits/RESULTS.md",)  # not made again since their recipes had all their systems
 
 
 def commands(text: str) -> list[str]:
@@ -49,8 +48,6 @@ def test_results_have_every_system_of_their_command_at_every_size(path):
     if not words[0].endswith("/run.sh"):
         pytest.skip("made by another program")
     told = subprocess.run([ROOT / words[0], *words[1:], "--help"], capture_output=True, text=True).stdout
-    if path.relative_to(ROOT / "recipes").as_posix() in OLD and lacking(path.read_text(), told):
-        pytest.xfail("made before the recipe had all its systems")
     assert lacking(path.read_text(), told) == []
 
 

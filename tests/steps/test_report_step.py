@@ -92,7 +92,8 @@ def make_run(exp, systems=RATES, synthetic=True, unit="word"):
          "y_label": "spoken", "values": [[9, 1, 0], [2, 8, 0], [0, 0, 10]]},
         {"title": "error against radius", "kind": "line", "x_log": True, "x_label": "r²/K", "y_label": "error %",
          "note": "One radius was left out.",
-         "series": [{"name": "1 mix", "x": [0.001, 0.01, 0.1, 1.0], "y": [5.0, 3.0, 2.5, 6.0]}]},
+         "series": [{"name": "1 mix", "x": [0.001, 0.01, 0.1, 1.0], "y": [5.0, 3.0, 2.5, 6.0],
+                     "sd": [0.1, 0.25, 1.4e-14, 0.0]}]},
         {"title": "picture", "kind": "image", "source": "data:image/png;base64,iVBORw0KGgo="},
     ])  # fmt: skip
     return exp
@@ -178,9 +179,9 @@ def test_terminal_and_markdown_show_the_figures_beside_the_papers(run, exp):
     assert "- lme-gd: large-margin estimation" in text and "- mmi: " not in text
     drawn = re.search(r"## error against radius \(lme-gd_1\): error %\n\n(.*?)\n\n", text, re.DOTALL)[1].splitlines()
     assert [" ".join(line.split()) for line in drawn[::2]] == [
-        "| r²/K | 0.001 | 0.01 | 0.1 | 1 |", "| 1 mix | 5 | 3 | 2.5 | 6 |"
+        "| r²/K | 0.001 | 0.01 | 0.1 | 1 |", "| 1 mix | 5 ± 0.1 | 3 ± 0.25 | 2.5 ± 0 | 6 ± 0 |"
     ]  # fmt: skip
-    assert "6 |\n\nOne radius was left out.\n" in text and "margins of training tokens (" not in text
+    assert "6 ± 0 |\n\nOne radius was left out.\n" in text and "margins of training tokens (" not in text
 
 
 def test_page_is_one_sound_file_with_every_plot(run, exp):

@@ -102,10 +102,10 @@ def named(line: dict) -> str:
 
 
 def spreads(line: dict) -> list[str]:
-    """The values of a line, with their standard deviations where it has them."""
+    """The values of a line, with their standard deviations where it has them; what rounding leaves of 0 is 0."""
     if "sd" not in line:
         return [f"{y:.4g}" for y in line["y"]]
-    return [f"{y:.4g} \u00b1 {sd:.2g}" for y, sd in zip(line["y"], line["sd"])]
+    return [f"{y:.4g} \u00b1 {round(sd, 9):.2g}" for y, sd in zip(line["y"], line["sd"])]
 
 
 def sizes(report: Report) -> list[list[str]]:
