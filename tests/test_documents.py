@@ -108,7 +108,7 @@ def test_every_command_that_is_told_anywhere_is_one(root, monkeypatch):
     monkeypatch.syspath_prepend(root / "local")
     programs, recipes, whole_ones, spans = cli.verbs(), {}, 0, 0
     pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "recipes").rglob("*.md")]
-    for page, (words, whole) in ((page, each) for page in pages for each in told_commands(page.read_text())):
+    for page, (words, whole) in [(path, each) for path in pages for each in told_commands(path.read_text())]:
         verb, *rest = words
         if verb.startswith("--"):
             continue

@@ -1,6 +1,5 @@
 """The one exception whose message is meant for the user."""
 
-
 LONGEST = 300  # letters shown of a fault
 
 
@@ -9,7 +8,7 @@ class MargoError(Exception):
 
 
 def refuse(faults: list[str], heading: str, most: int | None = None) -> None:
-    """Raise one MargoError that lists ``faults`` (``most`` of them) under ``heading``, of one alone in a single line; do
+    """Raise one MargoError that lists ``faults`` (``most`` of them) under ``heading``, one alone in a single line; do
     nothing without any."""
     if faults:
         more = len(faults) - most if most else 0

@@ -46,7 +46,7 @@ def test_real_sample(root, corpora, tmp_path):
     for name in ("ml_4", "held_out"):
         boundaries = json.loads((tmp_path / "boundaries" / name / "boundaries.json").read_text())
         assert boundaries["percent_within_ms"]["20"] >= 78 and abs(boundaries["bias_ms"]) < 3
-    # Those of the recipe's aligner, less what is systematic on the training speakers, and how far off it states they are.
+    # Those of the recipe's aligner, less what is systematic on the training speakers, and how far off it states to be.
     placed = json.loads((tmp_path / "boundaries/held-out/boundaries.json").read_text())
     one, two = placed["percent_within_deviations"]
     assert placed["percent_within_ms"]["20"] >= 88 and abs(one - 68) <= 7 and abs(two - 95) <= 7

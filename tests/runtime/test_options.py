@@ -210,4 +210,4 @@ def test_all_that_is_missing_is_said_at_once_by_its_name(capsys, options, argv, 
     with pytest.raises(SystemExit):
         parse("list", "Lists.", options, argv.split())
     assert capsys.readouterr().err == f"list: {said} (see --help)\n"
-    assert parse("list", "Lists.", Pair, "x --model m y".split()) == Pair(model=Path("m"), a=Path("x"), b=Path("y"))
+    assert parse("list", "Lists.", Pair, ["x", "--model", "m", "y"]) == Pair(model=Path("m"), a=Path("x"), b=Path("y"))

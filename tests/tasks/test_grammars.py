@@ -140,6 +140,7 @@ def test_a_language_model_from_transcripts(root, folders, tmp_path, order):
 def test_what_a_file_is_is_seen_at_once_whatever_its_comments(tmp_path):
     """Comments before a network are passed over in one way only; in any of 2^60 this would not end."""
     path = tmp_path / "rules"
-    for text, net in ((NET, True), (f"# HParse #1\n\n# again\n  {NET}", True), (RULES, False), ("# " * 60 + "x", False)):
+    commented = f"# HParse #1\n\n# again\n  {NET}"
+    for text, net in ((NET, True), (commented, True), (RULES, False), ("# " * 60 + "x", False)):
         path.write_text(text)
         assert is_net(path) == net

@@ -254,10 +254,11 @@ class _Space:
         return totals
 
     def run_listed(self, i: int, words, flat: "_Flat", bounds, occupancies, transitions) -> float:
-        """As :meth:`run` of the whole graph, of utterance ``i`` alone and over what was said and the N best strings: the
-        forward-backward of each, weighted by its posterior among them."""
+        """As :meth:`run` of the whole graph, of utterance ``i`` alone and over what was said and the N best strings:
+        the forward-backward of each, weighted by its posterior among them."""
         place, only = slice(bounds[i], bounds[i + 1]), np.arange(len(bounds) - 1) == i
-        strings = dict.fromkeys([tuple(words), *(one.names for one in nbest(self.decoder, flat.scores[place], STRINGS))])
+        listed = nbest(self.decoder, flat.scores[place], STRINGS)
+        strings = dict.fromkeys([tuple(words), *(one.names for one in listed)])
         occupied, counts = self.room.array("listed", occupancies.shape, occupancies.dtype), np.zeros(len(transitions))
         occupancies[place], total = 0, -np.inf
         for string in strings:
