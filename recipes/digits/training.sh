@@ -80,9 +80,9 @@ fit_hybrid() {  # fit_hybrid <system> <mixtures>
 }
 
 # [R18] Figures 1 to 3, gamma 100: on whitened components, and in pixels with the covariance as diagonal plus low rank,
-# since a precision of that form bears gaps badly. There its least diagonal is what EM's ridge adds: trained without dev,
-# 2.3, 3.4 and 7.5 % of dev are wrong with 0, 60 and 80 % of USPS's pixels missing (lambda 0.5; EM: 2.9, 4.0 and 7.9); with
-# a tenth of that 2.6, 3.6 and 8.2.
+# since a precision of that form bears gaps badly. There its least diagonal is what EM's ridge adds: with 0, 60 and 80 %
+# of the pixels missing 2.3, 3.4 and 7.5 % of USPS's dev set, which was not trained on, are wrong (lambda 0.5; EM: 2.9,
+# 4.0 and 7.9), with a tenth of that diagonal 2.6, 3.6 and 8.2.
 trade_off() {  # trade_off <mixtures>
     local part models=$exp/pixels
     train train_gmm --data "$exp/data/pixels" --covariance full --ridge 0.1 --mixtures "$1" --with-dev \
