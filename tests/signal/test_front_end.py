@@ -22,7 +22,7 @@ def test_record_survives_json_and_gives_the_options_back():
 def test_a_difference_is_named_with_both_values(key, value):
     expected = describe(MfccOptions(), 16000)
     found = describe(replace(MfccOptions(), **{key: value}), 16000)
-    message = f"test set were made otherwise.*\n.*{key} is {value!r}, expected {expected[key]!r}"
+    message = f"test set were made otherwise.*: {key} is {value!r}, expected {expected[key]!r}"
     with pytest.raises(MargoError, match=message):
         same_features(expected, found, "features of the test set")
 
