@@ -202,13 +202,21 @@ class _Space:
         if path is None or not objective > -np.inf:
             return misfit(len(x), objective)
         best = best_scores(self.decoder, scores, bounds, wanted)[0]
-        above, below = (np.zeros(scores.shape, self.compiled.matrix.dtype) for _ in range(2))
-        total, above_arcs = long_posteriors(self.hmms, self.graph.states, scores, words, begins_of(path), kappa, above)
         if self.options.boost:
             for place, columns, earned in self.earnings(path):
                 scores[place, columns] -= self.options.boost / kappa * earned
-        below_arcs = np.zeros_like(above_arcs)
-        objective += total - self.run(self.graph, self.flattened("flat", scores), bounds, wanted, below, below_arcs)[0]
+        # The denominator takes most memory, so it comes before there are arrays of the numerator, and without all digits
+        # of scores, which it has no use for but where the linear domain does not do.
+        below, below_arcs = np.zeros(scores.shape, self.compiled.matrix.dtype), np.zeros(len(self.hmms.log_transitions))
+        flat = self.flattened("flat", scores)
+        flat = replace(flat, scores=scores.astype(below.dtype))
+        del scores
+        objective -= self.run(self.graph, flat, bounds, wanted, below, below_arcs)[0]
+        del flat
+        scores = log_likelihoods(self.compiled, x)
+        above = np.zeros_like(below)
+        total, above_arcs = long_posteriors(self.hmms, self.graph.states, scores, words, begins_of(path), kappa, above)
+        objective += total
         for first in range(0, len(x), BATCH):
             place = slice(first, first + BATCH)
             evaluation = evaluate(self.compiled, x[place], self.room)
