@@ -207,7 +207,8 @@ class _Space:
                 scores[place, columns] -= self.options.boost / kappa * earned
         # The denominator takes most memory, so it comes before there are arrays of the numerator, and without all digits
         # of scores, which it has no use for but where the linear domain does not do.
-        below, below_arcs = np.zeros(scores.shape, self.compiled.matrix.dtype), np.zeros(len(self.hmms.log_transitions))
+        below = np.zeros(scores.shape, self.compiled.matrix.dtype)
+        below_arcs = np.zeros(len(self.hmms.log_transitions))
         flat = self.flattened("flat", scores)
         flat = replace(flat, scores=scores.astype(below.dtype))
         del scores
