@@ -205,8 +205,8 @@ class _Space:
         if self.options.boost:
             for place, columns, earned in self.earnings(path):
                 scores[place, columns] -= self.options.boost / kappa * earned
-        # The denominator takes most memory, so it comes before there are arrays of the numerator, and without all digits
-        # of scores, which it has no use for but where the linear domain does not do.
+        # The denominator takes most memory, so it comes before there are arrays of the numerator, and without all
+        # digits of scores, which it has no use for but where the linear domain does not do.
         below = np.zeros(scores.shape, self.compiled.matrix.dtype)
         below_arcs = np.zeros(len(self.hmms.log_transitions))
         flat = self.flattened("flat", scores)
